@@ -28,6 +28,7 @@ reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts b
 	.venv/bin/entresol reproduction skybyte -o docs/reproduction.md
 	.venv/bin/entresol reproduction bytefs -o docs/reproduction-bytefs.md
 	.venv/bin/entresol reproduction dax -o docs/reproduction-dax.md
+	.venv/bin/entresol reproduction opencxd -o docs/reproduction-opencxd.md
 
 test: ## everything that must hold; it builds what build builds
 	@scripts/setup begin

@@ -158,10 +158,25 @@ def processors() -> list[str]:
     return _core.processors()
 
 
-def serve_firmware(socket: Path, runs: int | None, tell: Listening) -> None:
-    """Is the device of runs in the loop, one after the other; `tell` hears that it listens, and
-    what each run was given. Raises `SimulationError` if it cannot listen there."""
-    _core.serve_firmware(str(socket), runs, lambda report: tell(json.loads(report)))
+@dataclass(frozen=True)
+class Drive:
+    """A file or a block device that is the flash of firmware in the loop."""
+
+    path: Path
+    size: str | None
+    """How much of it, from its beginning; all if left out."""
+    overwrites_device: bool
+    """Whether it may be a block device, on which everything is lost."""
+
+
+def serve_firmware(socket: Path, runs: int | None, drive: Drive | None, tell: Listening) -> None:
+    """Is the device of runs in the loop, one after the other; `tell` hears that a drive is being
+    filled, that it listens, and what each run was given. Raises `ConfigError` if the drive can be
+    none, `SimulationError` if it cannot listen there."""
+    behind = None
+    if drive is not None:
+        behind = (str(drive.path), drive.size, drive.overwrites_device)
+    _core.serve_firmware(str(socket), runs, behind, lambda report: tell(json.loads(report)))
 
 
 def misses_key(run: Run) -> str:

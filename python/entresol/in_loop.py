@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
@@ -41,19 +42,29 @@ class Device:
     """The name of a processor, or its TOML."""
     patience: float
     """Seconds that the firmware process has for an answer."""
+    drive: core.Drive | None = None
+    """The flash of a process that is started; the model of the flash if left out."""
 
 
 MEASURED = Device("loop", None, "cortex-a53", 10.0)
 """A firmware process that is started for the run."""
 
 
-def parse(text: str, processor: str, patience: float) -> Device | None:
+def parse(
+    text: str, processor: str, patience: float, drive: core.Drive | None = None
+) -> Device | None:
     """What `--device` says; nothing for the model. Raises `UserError`."""
     kind, _, place = text.partition(":")
+    if drive is not None and (kind != "loop" or place):
+        raise UserError(
+            "--drive is behind a firmware process that is started for the run: write --device "
+            "loop, or give --drive to `entresol firmware serve`."
+        )
     if text == MODELLED:
         return None
     if kind == "loop":
-        return Device(kind, Path(place) if place else None, _processor(processor), patience)
+        socket = Path(place) if place else None
+        return Device(kind, socket, _processor(processor), patience, drive)
     if kind == "recorded":
         if not place:
             raise UserError("--device recorded: name the recording, as recorded:FILE.")
@@ -181,6 +192,7 @@ def _firmware(device: Device) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="entresol-") as folder:
         socket = Path(folder) / "firmware"
         command = [sys.executable, "-m", "entresol", "firmware", "serve", str(socket)]
+        command += _drive_words(device.drive)
         # It ends with its input, which ends with this process, whatever becomes of it.
         process = subprocess.Popen(
             [*command, "--quiet", "--until-input-ends"],
@@ -189,7 +201,8 @@ def _firmware(device: Device) -> Iterator[Path]:
             stderr=subprocess.PIPE,
         )
         try:
-            _wait_for(socket, process)
+            # A drive is filled first, however long that takes.
+            _wait_for(socket, process, START_SECONDS if device.drive is None else None)
             yield socket
         finally:
             process.terminate()
@@ -203,8 +216,16 @@ def _firmware(device: Device) -> Iterator[Path]:
             process.stderr.close()
 
 
-def _wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + START_SECONDS
+def _drive_words(drive: core.Drive | None) -> list[str]:
+    if drive is None:
+        return []
+    words = ["--drive", str(drive.path)]
+    words += [] if drive.size is None else ["--drive-size", drive.size]
+    return [*words, "--overwrite-device"] if drive.overwrites_device else words
+
+
+def _wait_for(socket: Path, process: subprocess.Popen[bytes], seconds: float | None) -> None:
+    end = math.inf if seconds is None else time.monotonic() + seconds
     while not socket.exists():
         if process.poll() is not None:
             assert process.stderr is not None, "it was asked for"
@@ -212,7 +233,7 @@ def _wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
             raise Failed(f"the firmware process ended before it listened: {said or 'no reason'}")
         if time.monotonic() > end:
             raise Failed(
-                f"the firmware process does not listen after {START_SECONDS:.0f} s; start one with "
+                f"the firmware process does not listen after {seconds:.0f} s; start one with "
                 "`entresol firmware serve SOCKET` and name it as --device loop:SOCKET."
             )
         time.sleep(0.02)

@@ -243,6 +243,7 @@ class MeasuredDevice(TypedDict):
     """A device whose firmware was measured."""
 
     source: str
+    flash: str
     work: list[DeviceWork]
     clock: NotRequired[str]
     cycles: NotRequired[str]

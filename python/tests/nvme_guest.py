@@ -2,7 +2,8 @@
 
 Debian's kernel with its own `nvme-tcp` and nvme-cli discovers and connects, makes an ext4, writes,
 reads back, disconnects and connects anew with digests, discards, and stores and loads a line by
-passthrough. `make e2e` runs it on a device of ours; `scripts/setup e2e` brings what is needed.
+passthrough, of nvme-cli and of our own back end. `make e2e` runs it on a device of ours;
+`scripts/setup e2e` brings what is needed.
 
 Usage: python python/tests/nvme_guest.py [--port PORT]   (PORT: of a target that is served already)
 """
@@ -10,6 +11,7 @@ Usage: python python/tests/nvme_guest.py [--port PORT]   (PORT: of a target that
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -27,13 +29,24 @@ TOOLS = ("mkfs.ext4", "nvme")
 SIZES = ("--preset", "cxl", "--set", "nand.channels=1", "--set", "nand.chips_per_channel=2",
          "--set", "nand.dies_per_chip=1")  # fmt: skip
 MINUTES = {"kvm": 3, "tcg": 20}
-STEPS = ("found", "connected", "written", "disconnected", "passthrough", "complete")
+STEPS = ("found", "connected", "written", "disconnected", "passthrough", "back end, Ioctl",
+         "back end, Uring", "refused", "complete")  # fmt: skip
+ROOT = Path(__file__).resolve().parents[2]
+LINE = "nvme_line"
 
 
 def pack(folder: Path) -> Path:
     """The guest's initial file system."""
     guest.PACKAGES["nvme"] = "nvme-cli"
-    return guest.pack_tree(folder, MODULES, TOOLS, {"init": "nvme-init"})
+    return guest.pack_tree(folder, MODULES, (*TOOLS, str(line())), {"init": "nvme-init"})
+
+
+def line() -> Path:
+    """Our back end for NVMe devices as a program: it is built if it is not there."""
+    command = ("cargo", "build", "--quiet", "-p", "entresol-inloop", "--example", LINE)
+    subprocess.run(command, check=True, cwd=ROOT)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "debug" / "examples" / LINE
 
 
 @contextmanager

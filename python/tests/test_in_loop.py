@@ -96,9 +96,63 @@ def test_a_process_that_is_killed_leaves_a_sentence_and_no_result(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture
+def drive(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file on the file system of the build: that of temporary files may be in memory."""
+    folder = Path(__file__).parents[2] / "target"
+    path = folder / f"{request.node.name}-{os.getpid()}.drive"
+    with path.open("wb") as file:
+        file.truncate(24 << 20)
+    yield path
+    path.unlink()
+
+
+def test_a_file_is_the_flash_of_a_run_in_the_loop(
+    entresol_command: Entresol, captured: Path, drive: Path, tmp_path: Path
+) -> None:
+    drive_words = ("--drive", drive, "--drive-size", "16MiB")
+    loop = entresol_command(
+        "run", captured, *ON, "--device", "loop", *drive_words, "-o", tmp_path / "out"
+    )
+    assert loop.code == 0, loop.err
+    looped = json.loads((tmp_path / "out" / "summary.json").read_text())["runs"][0]
+    assert looped["device"]["flash"] == "drive"
+    work = {each["work"]: each for each in looped["device"]["work"]}
+    assert work["flash read"]["count"] > 0
+    assert work["flash read"]["mean_ps"] > 1_000_000
+    written = drive.read_bytes()
+    assert any(written[: 16 << 20]) and not any(written[16 << 20 :])
+    words = (*ON, "--device", f"recorded:{tmp_path / 'out'}", "--json")
+    fed = json.loads(entresol_command("run", captured, *words).out)["runs"][0]
+    assert fed["device"]["flash"] == "drive"
+    assert fed["execution_time_ps"] == looped["execution_time_ps"]
+    assert fed["statistics"] == looped["statistics"]
+
+
+def test_a_drive_that_is_too_small_is_one_sentence(
+    entresol_command: Entresol, captured: Path, drive: Path, tmp_path: Path
+) -> None:
+    for words, sentence in (
+        (("--drive-size", "64KiB"), "are wanted; give a larger one"),
+        (("--drive-size", "1GiB"), "has 24MiB and 1GiB are wanted"),
+        (("--drive-size", "much"), "--drive-size"),
+    ):
+        loop = (*ON, "--device", "loop", "--drive", drive, *words, "-o", tmp_path / "out")
+        outcome = entresol_command("run", captured, *loop)
+        assert outcome.code in (1, 2)
+        assert sentence in outcome.err
+        assert len(outcome.err.strip().splitlines()) == 1, outcome.err
+        assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--device", "loop", "--drive", "/nowhere"), "/nowhere: cannot be opened"),
+        (("--device", "loop", "--drive", "/dev/null"), "neither a file nor a block device"),
+        (("--device", "loop", "--overwrite-device"), "name it with --drive"),
+        (("--drive", "/nowhere"), "write --device loop"),
+        (("--device", "loop:/x", "--drive", "/nowhere"), "write --device loop"),
         (("--device", "lop"), "Did you mean loop?"),
         (("--device", "recorded"), "name the recording"),
         (("--device", "recorded:/nowhere"), "cannot be read"),

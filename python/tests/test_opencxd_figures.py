@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 import synthetic_figures
 from conftest import Entresol, one_line
 
-from entresol import in_loop
+from entresol import in_loop, quantity
 from entresol.errors import UserError
-from entresol.figures import benches, frames, writing
+from entresol.figures import benches, frames, reproduction, writing
+from entresol.figures import claims as text
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Results
-from entresol.papers.opencxd import PAPER, compaction, constant, measured, runs
+from entresol.figures.reproduction_page import render
+from entresol.papers.opencxd import PAPER, claims, compaction, constant, measured, runs
 
 FEW = PAPER.settings(workloads=["srad", "ycsb"])
 
@@ -101,3 +104,43 @@ def test_recordings_that_are_not_there_are_said(entresol_command: Entresol, tmp_
         in_loop.recorded(tmp_path / "none")
     said = entresol_command("figure", "opencxd", "table5", "--recordings", tmp_path / "none")
     assert said.code == 2 and "no such directory" in one_line(said)
+
+
+@cache
+def _invented() -> Results:
+    return synthetic_figures.results([_of("table2"), _of("13"), _of("10")], FEW)
+
+
+@pytest.mark.parametrize("claim", claims.claims(), ids=lambda claim: claim.quantity)
+def test_every_number_of_the_text_is_computed_or_quoted(claim: text.Claim) -> None:
+    ours = claim.ours(_invented())
+    assert (ours is None) == (claim.rule.kind == text.QUOTED)
+    if claim.rule.kind in (text.SETTING, text.COMPUTED):
+        assert ours == pytest.approx(claim.published)
+    if claim.rule.kind not in (text.SETTING, text.COMPUTED):
+        assert claim.ours(Results(FEW, {})) is None
+
+
+def test_numbers_of_the_figures_are_those_of_the_text() -> None:
+    by_name = {claim.quantity: claim.published for claim in claims.claims()}
+    table = runs.published("table5")
+    for workload in measured.SHOWN:
+        for work in measured.WORK:
+            for metric, name in (("mean_ns", "mean"), ("sd_ns", "deviation")):
+                published = table.find(workload, work, metric)
+                assert published == by_name[f"{work}, {workload}: {name}"]
+
+
+def test_the_page_has_one_side_and_says_what_is_measured() -> None:
+    study = reproduction.of(PAPER)
+    reasons = study.causes()
+    plans = study.plans(FEW, reasons)
+    assert {plan.settings.fidelity for plan in plans} == {"paper"}
+    results = _invented()
+    evidence = reproduction.Evidence(results, Results(FEW, {}), dict.fromkeys(reasons, 90.0))
+    page = render(study, evidence, reasons, "entresol reproduction opencxd")
+    assert "Rows that are *measured on this machine*" in page
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    by_name = {row[1]: row for row in rows}
+    assert by_name["check log, srad: mean"][-1].startswith(text.MEASURED)
+    assert by_name["simulated cores"][5:7] == ["8.00", quantity.NOTHING], "no artifact"

@@ -36,7 +36,7 @@ pub fn firmware(socket: &str) -> Result<(), String> {
     let listener = Listener::at(Path::new(socket)).map_err(text)?;
     let run = listener.accept(PATIENCE).map_err(text)?;
     let run = run.ok_or("nobody has come")?;
-    serve(run, None, None).map_err(text)?;
+    serve(run, None, &mut None, None).map_err(text)?;
     Ok(())
 }
 

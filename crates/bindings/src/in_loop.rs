@@ -1,12 +1,14 @@
 //! Runs whose device is a firmware process, or a recording of one; and the process.
 
 use crate::{ConfigError, Run, SimulationError, to_python};
-use inloop::{Listener, PROCESSORS, Processor, Tape};
+use inloop::{Drive, DriveOptions, Listener, PROCESSORS, Processor, Tape};
 use pyo3::prelude::*;
 use serde_json::json;
 use sim::in_loop::{DeviceSource, serve};
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
+use units::Bytes;
 
 /// How often a firmware process that waits for a run looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -57,15 +59,51 @@ fn execute_fed(py: Python<'_>, run: &Run, recording: &[u8]) -> PyResult<String> 
     Ok(result.json().to_string())
 }
 
+/// Opens and fills a drive. What it cannot be is an error of the caller's choice.
+fn filled(
+    py: Python<'_>,
+    path: &str,
+    size: Option<&str>,
+    overwrites_device: bool,
+    told: &Bound<'_, PyAny>,
+) -> PyResult<Drive> {
+    let refused = |error: &dyn Display| ConfigError::new_err(error.to_string());
+    let size = size.map(str::parse::<Bytes>).transpose();
+    let size = size.map_err(|error| refused(&format!("--drive-size: {error}")))?;
+    let options = DriveOptions {
+        size,
+        overwrites_device,
+    };
+    let drive = Drive::open(Path::new(path), options);
+    let mut drive = drive.map_err(|error| refused(&error))?;
+    let report = json!({
+        "filling": path,
+        "size": drive.size().to_string(),
+        "empty_ring_ps": drive.empty_cost().get(),
+    });
+    told.call1((report.to_string(),))?;
+    py.detach(|| drive.fill())
+        .map_err(|error| refused(&error))?;
+    Ok(drive)
+}
+
 /// Is the device of runs, one after the other, as many as `runs` or for ever; calls `told` when it
-/// listens, and with what each run was given, as JSON.
+/// listens, and with what each run was given, as JSON. With a `drive` (its path, how much of it,
+/// whether a block device may be overwritten) that is the flash.
 #[pyfunction]
 fn serve_firmware(
     py: Python<'_>,
     socket: &str,
     runs: Option<u32>,
+    drive: Option<(String, Option<String>, bool)>,
     told: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
+    let mut drive = match drive {
+        Some((path, size, overwrites)) => {
+            Some(filled(py, &path, size.as_deref(), overwrites, told)?)
+        }
+        None => None,
+    };
     let failed = |error: std::io::Error| {
         SimulationError::new_err(format!("{socket}: cannot be listened at: {error}"))
     };
@@ -77,7 +115,7 @@ fn serve_firmware(
         let Some(run) = py.detach(|| listener.accept(LOOK)).map_err(failed)? else {
             continue;
         };
-        let outcome = py.detach(|| serve(run, None, None));
+        let outcome = py.detach(|| serve(run, None, &mut drive, None));
         // A run that goes while it is let in is none.
         let Ok(Some(outcome)) = outcome else {
             continue;

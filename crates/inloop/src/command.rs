@@ -58,6 +58,8 @@ pub enum What {
     Begin,
     /// The run is over.
     End,
+    /// What is behind the firmware?
+    Flash,
 }
 
 /// A command with its name and its time.
@@ -123,6 +125,7 @@ impl Command {
             What::NumbersEnd => plain(0x16),
             What::Begin => plain(0x17),
             What::End => plain(0x18),
+            What::Flash => plain(0x19),
         }
     }
 
@@ -179,6 +182,7 @@ impl Command {
             0x16 => What::NumbersEnd,
             0x17 => What::Begin,
             0x18 => What::End,
+            0x19 => What::Flash,
             _ => {
                 let Some(op) = op_of(code & !WARM, c & DELAY_ALLOWED != 0) else {
                     return strange(&format!("operation {code:#x}, which there is not"));
@@ -251,6 +255,7 @@ mod tests {
             Just(What::NumbersEnd),
             Just(What::Begin),
             Just(What::End),
+            Just(What::Flash),
         ]
     }
 

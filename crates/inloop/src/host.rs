@@ -4,10 +4,10 @@ use crate::command::{Command, What};
 use crate::error::LoopError;
 use crate::hello::Hello;
 use crate::reply::{Answered, Reply};
-use firmware::Work;
 use shm::handshake::{self, Heard, Reply as Greeting};
 use shm::ring::{Reader, Ring, Writer, must_ring};
 use shm::{Layout, Note, Region, Side};
+use soc::Timed;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -25,7 +25,7 @@ const LOOKS: u32 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct Reaction {
     /// What its work took, in order.
-    pub times: Vec<(Work, Picos)>,
+    pub times: Vec<(Timed, Picos)>,
     /// Requests that are answered.
     pub answered: Vec<Answered>,
     /// Pages that are offered to the host, and when the host knows.
@@ -34,6 +34,8 @@ pub struct Reaction {
     pub arrived: Vec<(Lpa, Time)>,
     /// When the device's next event is due.
     pub deadline: Option<Time>,
+    /// Whether a drive is behind the firmware, if that was asked.
+    pub is_drive: bool,
 }
 
 impl Reaction {
@@ -43,6 +45,7 @@ impl Reaction {
         self.offered.clear();
         self.arrived.clear();
         self.deadline = None;
+        self.is_drive = false;
     }
 }
 
@@ -134,6 +137,7 @@ impl Host {
                 Reply::Answered(answered) => reaction.answered.push(answered),
                 Reply::Offered(lpa, at) => reaction.offered.push((lpa, at)),
                 Reply::Arrived(lpa, at) => reaction.arrived.push((lpa, at)),
+                Reply::Flash { is_drive } => reaction.is_drive = is_drive,
                 Reply::Times(times) => reaction.times.extend(times.iter().flatten()),
                 Reply::Done { deadline, times } => {
                     reaction.times.extend(times.iter().flatten());

@@ -4,7 +4,8 @@
 //! The host sends what its device model would have got ([`Command`]); the firmware answers with
 //! outcomes, latencies and the times that its own work took ([`Reply`]). Both go through rings in
 //! shared memory ([`Host`], [`Board`]). [`Metered`] runs firmware and takes its times with the
-//! cycle counter ([`Meter`]); [`Tape`] keeps them. [`opencxd`] is the command layout of OpenCXD.
+//! cycle counter ([`Meter`]); [`Tape`] keeps them. A [`Drive`] is a file or a block device whose
+//! reads and writes are timed as the flash's. [`opencxd`] is the command layout of OpenCXD.
 //!
 //! Knows no host model, trace, flash timing or configuration file. See `docs/loop.md`; the bytes
 //! are specified in `docs/formats/device-protocol.md`.
@@ -13,11 +14,13 @@
 mod board;
 mod command;
 mod cycles;
+mod drive;
 mod error;
 mod hello;
 mod host;
 mod meter;
 mod metered;
+pub mod nvme;
 pub mod opencxd;
 mod processor;
 mod reply;
@@ -26,6 +29,7 @@ mod tape;
 pub use board::{Board, Listener};
 pub use command::{Asked, Command, What};
 pub use cycles::{cycles, has_counter};
+pub use drive::{Drive, DriveError, DriveOptions, GRAIN, Transfer};
 pub use error::LoopError;
 pub use hello::Hello;
 pub use host::{Host, Reaction};

@@ -3,6 +3,7 @@
 use crate::cycles::cycles;
 use crate::processor::Processor;
 use firmware::Work;
+use soc::Timed;
 use std::collections::VecDeque;
 use units::Picos;
 
@@ -85,8 +86,9 @@ impl Meter {
     }
 
     /// What was charged since the last time this was asked.
-    pub fn take_charged(&mut self, into: &mut Vec<(Work, Picos)>) {
-        into.append(&mut self.charged);
+    pub fn take_charged(&mut self, into: &mut Vec<(Timed, Picos)>) {
+        let charged = self.charged.drain(..);
+        into.extend(charged.map(|(work, time)| (Timed::Work(work), time)));
     }
 
     /// Why the recorded times are not of this firmware, if they are not.
@@ -219,6 +221,7 @@ mod tests {
         assert!(meter.failure().unwrap().contains("the end"));
         let mut charged = Vec::new();
         meter.take_charged(&mut charged);
+        let some = some.map(|(work, time)| (Timed::Work(work), time));
         assert_eq!(charged[..2], some);
     }
 }

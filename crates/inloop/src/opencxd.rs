@@ -3,7 +3,7 @@
 //! One access of a line is one NVMe passthrough command without data; the device's time comes back
 //! in the completion. It says less than [`crate::Command`] and [`crate::Reply`] do, and some of it
 //! twice: `docs/formats/device-protocol.md` lists the quirks, and the tests below show each. For
-//! a board whose firmware is OpenCXD's; nothing of ours speaks it.
+//! a board whose firmware is OpenCXD's; [`crate::nvme`] sends it.
 
 /// Bytes of a submission queue entry.
 pub const SUBMISSION_BYTES: usize = 64;

@@ -2,8 +2,9 @@
 
 use crate::VERSION;
 use crate::error::LoopError;
-use firmware::{Answer, Response, Served, Work};
+use firmware::{Answer, Response, Served};
 use shm::ring::Words;
+use soc::Timed;
 use units::{Lpa, Picos, RequestId, Time};
 
 /// Most times of work in one entry.
@@ -94,13 +95,18 @@ pub enum Reply {
     /// A page is in device DRAM of which a read was delayed.
     Arrived(Lpa, Time),
     /// What its work took, in order; the rest is nothing.
-    Times([Option<(Work, Picos)>; MOST_TIMES]),
+    Times([Option<(Timed, Picos)>; MOST_TIMES]),
+    /// What is behind the firmware: a drive, or the model of the flash.
+    Flash {
+        /// Whether it is a drive, whose times are measured.
+        is_drive: bool,
+    },
     /// The command is done.
     Done {
         /// When the device's next event is due.
         deadline: Option<Time>,
         /// The last of what its work took.
-        times: [Option<(Work, Picos)>; MOST_TIMES],
+        times: [Option<(Timed, Picos)>; MOST_TIMES],
     },
     /// The firmware has stopped; why is in the region.
     Stopped,
@@ -111,6 +117,7 @@ const ANSWERED: u8 = 0x81;
 const OFFERED: u8 = 0x82;
 const ARRIVED: u8 = 0x83;
 const TIMES: u8 = 0x84;
+const FLASH: u8 = 0x85;
 const STOPPED: u8 = 0x8f;
 
 impl Reply {
@@ -119,7 +126,7 @@ impl Reply {
     pub fn words(&self, tag: u64) -> Words {
         let first =
             |code: u8, count: u64| u64::from(code) << 32 | u64::from(VERSION) << 40 | count << 48;
-        let timed = |code, second, times: &[Option<(Work, Picos)>; MOST_TIMES]| {
+        let timed = |code, second, times: &[Option<(Timed, Picos)>; MOST_TIMES]| {
             let mut words = [0; 8];
             let mut count = 0;
             for (word, (work, time)) in words[3..].iter_mut().zip(times.iter().flatten()) {
@@ -154,6 +161,7 @@ impl Reply {
             Self::Offered(lpa, at) => of_page(OFFERED, *lpa, *at),
             Self::Arrived(lpa, at) => of_page(ARRIVED, *lpa, *at),
             Self::Times(times) => timed(TIMES, 0, times),
+            Self::Flash { is_drive } => [first(FLASH, 0), tag, u64::from(*is_drive), 0, 0, 0, 0, 0],
             Self::Done { deadline, times } => {
                 let due = deadline.map_or(u64::MAX, Time::as_picos);
                 timed(DONE, due, times)
@@ -184,7 +192,7 @@ impl Reply {
             }
             for (place, word) in times.iter_mut().zip([a, b, c, d, e]).take(count as usize) {
                 let code = (word >> TIME_BITS) as u8;
-                let work = Work::of_code(code)
+                let work = Timed::of_code(code)
                     .ok_or_else(|| LoopError::Malformed(format!("the time of work {code}")))?;
                 *place = Some((work, Picos::new(word & ((1 << TIME_BITS) - 1))));
             }
@@ -216,6 +224,9 @@ impl Reply {
             OFFERED => Self::Offered(Lpa::new(second), Time::from_picos(a)),
             ARRIVED => Self::Arrived(Lpa::new(second), Time::from_picos(a)),
             TIMES => Self::Times(times()?),
+            FLASH if second < 2 => Self::Flash {
+                is_drive: second == 1,
+            },
             DONE => Self::Done {
                 deadline: (second != u64::MAX).then(|| Time::from_picos(second)),
                 times: times()?,
@@ -232,12 +243,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn times() -> impl Strategy<Value = [Option<(Work, Picos)>; MOST_TIMES]> {
-        let one = (0..Work::KINDS as u8, 0..1_u64 << TIME_BITS);
+    fn times() -> impl Strategy<Value = [Option<(Timed, Picos)>; MOST_TIMES]> {
+        let one = (0..Timed::KINDS as u8, 0..1_u64 << TIME_BITS);
         proptest::collection::vec(one, 0..=MOST_TIMES).prop_map(|some| {
             let mut times = [None; MOST_TIMES];
             for (place, (code, time)) in times.iter_mut().zip(some) {
-                *place = Some((Work::of_code(code).unwrap(), Picos::new(time)));
+                *place = Some((Timed::of_code(code).unwrap(), Picos::new(time)));
             }
             times
         })

@@ -2,7 +2,7 @@
 //!
 //! `docs/formats/device-times.md` specifies the bytes.
 
-use firmware::Work;
+use soc::Timed;
 use thiserror::Error;
 use units::Picos;
 
@@ -18,7 +18,7 @@ pub struct Tape {
     /// The run's effective configuration, as it is named in its result.
     pub config_digest: [u8; 16],
     /// What each piece of work took.
-    pub times: Vec<(Work, Picos)>,
+    pub times: Vec<(Timed, Picos)>,
 }
 
 /// What is no recording, or not of this run.
@@ -42,6 +42,12 @@ pub enum TapeError {
 }
 
 impl Tape {
+    /// Whether operations of a drive were measured, too.
+    pub fn has_flash(&self) -> bool {
+        let mut times = self.times.iter();
+        times.any(|(what, _)| matches!(what, Timed::Flash(_)))
+    }
+
     /// The file's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.times.len() * 8);
@@ -92,7 +98,7 @@ impl Tape {
         let mut times = Vec::with_capacity(words.len());
         for (index, word) in words.into_iter().enumerate() {
             let at = HEADER + index * 8;
-            let work = Work::of_code((word >> TIME_BITS) as u8);
+            let work = Timed::of_code((word >> TIME_BITS) as u8);
             let work = work.ok_or(TapeError::Damaged { at })?;
             times.push((work, Picos::new(word & ((1 << TIME_BITS) - 1))));
         }
@@ -116,10 +122,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn tapes() -> impl Strategy<Value = Tape> {
-        let one = (0..Work::KINDS as u8, 0..1_u64 << TIME_BITS);
+        let one = (0..Timed::KINDS as u8, 0..1_u64 << TIME_BITS);
         let times = proptest::collection::vec(one, 0..50);
         (any::<[u8; 16]>(), times).prop_map(|(config_digest, times)| {
-            let time = |(code, time)| (Work::of_code(code).unwrap(), Picos::new(time));
+            let time = |(code, time)| (Timed::of_code(code).unwrap(), Picos::new(time));
             Tape {
                 config_digest,
                 times: times.into_iter().map(time).collect(),

@@ -37,6 +37,8 @@ pub struct Nand {
     parallelism: Parallelism,
     /// None: nothing fails.
     faults: Option<Box<Faults>>,
+    /// Whether operations were performed by somebody else.
+    is_measured: bool,
     /// By unit; empty unless commands go to `submit_split`.
     pub(crate) clocks: Vec<Clocks>,
     pub(crate) chain: Chain,
@@ -84,6 +86,7 @@ impl Nand {
             suspend: config.suspend.then_some(config.t_suspend),
             parallelism: config.parallelism,
             faults: None,
+            is_measured: false,
             clocks: match config.scheduling {
                 Scheduling::Split => vec![Clocks::default(); unit_count as usize],
                 Scheduling::Fifo | Scheduling::ReadPriority => Vec::new(),
@@ -407,9 +410,19 @@ impl Nand {
         stats.latency += now - op.submitted;
     }
 
-    /// Whether times at the cells vary, so that no sum of constants is what commands took.
-    pub(crate) const fn is_empirical(&self) -> bool {
-        self.empirical.is_some()
+    /// Counts an operation that somebody else has performed, and what it took from its start to its
+    /// end. Dies and buses are not those of this flash, and stay idle.
+    pub fn count_measured(&mut self, operation: Operation, took: Picos) {
+        self.is_measured = true;
+        let stats = self.stats.of_mut(operation.kind());
+        stats.submitted += 1;
+        stats.completed += 1;
+        stats.latency += took;
+    }
+
+    /// Whether times vary, so that no sum of constants is what commands took.
+    pub(crate) const fn times_vary(&self) -> bool {
+        self.empirical.is_some() || self.is_measured
     }
 
     /// Expected time of an operation that waits for nothing.

@@ -10,6 +10,7 @@
 mod bytes;
 mod driver;
 mod firmware_process;
+mod on_drive;
 mod values;
 
 pub use driver::Driver;
@@ -19,9 +20,10 @@ use crate::config::{Config, MemoryKind};
 use crate::device::Device;
 use crate::error::SimError;
 use crate::fabric::Fabric;
-use ::firmware::{Request, RequestOp, Response, Work};
+use ::firmware::{Request, RequestOp, Response};
 use inloop::{Answered, Asked, Hello, Host, LoopError, Processor, Reaction, Tape, What};
 use serde_json::{Value, json};
+use soc::Timed;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{Lpa, Picos, Time};
@@ -158,7 +160,7 @@ pub(crate) struct InLoop {
     /// What the simulated device did meanwhile.
     pub(crate) seen: Seen,
     values: Values,
-    times: Vec<(Work, Picos)>,
+    times: Vec<(Timed, Picos)>,
     failure: Option<LoopError>,
 }
 
@@ -203,7 +205,7 @@ impl InLoop {
     }
 
     /// Has the firmware process do it; gives what its work took.
-    fn ask(&mut self, at: Time, what: What) -> &[(Work, Picos)] {
+    fn ask(&mut self, at: Time, what: What) -> &[(Timed, Picos)] {
         self.seen.answered.clear();
         self.seen.offered.clear();
         self.seen.arrived.clear();
@@ -337,6 +339,9 @@ pub(crate) fn attach_to(
                 )));
             }
             device.resources.take_given_times();
+            if tape.has_flash() {
+                device.resources.measure_flash();
+            }
             let given = device.resources.given_times();
             let given = given.expect("times are given from now on");
             (tape.times.iter()).for_each(|(work, time)| given.give(*work, *time));
@@ -352,11 +357,17 @@ pub(crate) fn attach_to(
                 config: config.to_toml(),
                 processor: processor.to_toml(),
             };
-            let host = Host::connect(socket, &hello, *patience).map_err(failed)?;
+            let mut host = Host::connect(socket, &hello, *patience).map_err(failed)?;
             device.resources.take_given_times();
+            let mut reaction = Reaction::default();
+            host.ask(Time::ZERO, What::Flash, &mut reaction)
+                .map_err(failed)?;
+            if reaction.is_drive {
+                device.resources.measure_flash();
+            }
             let mut in_loop = InLoop {
                 host,
-                reaction: Reaction::default(),
+                reaction,
                 seen: Seen::default(),
                 values: Values::new(config),
                 times: Vec::new(),
@@ -396,8 +407,8 @@ pub(crate) fn described(
         (DeviceSource::Loop { .. }, tape) => &tape?.times,
     };
     let mut work = Vec::new();
-    for code in 0..Work::KINDS as u8 {
-        let kind = Work::of_code(code).expect("a code below their number");
+    for code in 0..Timed::KINDS as u8 {
+        let kind = Timed::of_code(code).expect("a code below their number");
         let of_kind = times.iter().filter(|(work, _)| work.code() == code);
         let mut of_kind: Vec<u64> = of_kind.map(|(_, time)| time.get()).collect();
         if of_kind.is_empty() {
@@ -420,7 +431,11 @@ pub(crate) fn described(
             "p99_ps": of_kind[of_kind.len() * 99 / 100],
         }));
     }
-    let mut described = json!({ "source": source.name(), "work": work });
+    let is_drive = times
+        .iter()
+        .any(|(what, _)| matches!(what, Timed::Flash(_)));
+    let flash = if is_drive { "drive" } else { "modelled" };
+    let mut described = json!({ "source": source.name(), "flash": flash, "work": work });
     if let DeviceSource::Loop { processor, .. } = source {
         described["clock"] = json!(processor.clock.to_string());
         described["cycles"] = json!(processor.cycles.to_string());

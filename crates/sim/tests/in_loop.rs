@@ -2,17 +2,20 @@
 //! what becomes of a run whose process misbehaves.
 
 use crate::common::{mixed, prepare, time};
-use inloop::{Listener, Processor, Tape, Words};
+use ::firmware::Work;
+use inloop::{Drive, DriveOptions, Listener, Processor, Tape, Words};
 use serde_json::Value;
 use sim::SimError;
-use sim::in_loop::{DeviceSource, Fate, serve};
+use sim::in_loop::{DeviceSource, Driver, Fate, serve};
 use sim::run::Prepared;
-use std::path::PathBuf;
+use soc::Timed;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 use trace::TraceFile;
+use units::{Bytes, FlashOp, LineAddr, Picos, Time};
 
 type Mangler = Box<dyn FnMut(&mut Words) -> Fate + Send>;
 
@@ -24,11 +27,15 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 struct Process {
     _turn: MutexGuard<'static, ()>,
     socket: PathBuf,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Option<Drive>>,
 }
 
 impl Process {
     fn start(times: Option<Tape>, mangle: Option<Mangler>) -> Self {
+        Self::with(times, None, mangle)
+    }
+
+    fn with(times: Option<Tape>, drive: Option<Drive>, mangle: Option<Mangler>) -> Self {
         let turn = ONE_AT_A_TIME.lock();
         let turn = turn.unwrap_or_else(std::sync::PoisonError::into_inner);
         let number = SOCKETS.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +48,10 @@ impl Process {
             let mut mangle = mangle;
             let mangle = mangle.as_mut().map(|mangle| &mut **mangle as _);
             // A run that has gone takes nothing more.
-            let _ = serve(run, times.map(|tape| tape.times), mangle);
+            let times = times.map(|tape| tape.times.into_iter().map(work_of).collect());
+            let mut drive = drive;
+            let _ = serve(run, times, &mut drive, mangle);
+            drive
         });
         Self {
             _turn: turn,
@@ -57,6 +67,25 @@ impl Process {
             patience,
         }
     }
+}
+
+/// A recording without a drive has nothing but work.
+fn work_of((what, time): (Timed, Picos)) -> (Work, Picos) {
+    match what {
+        Timed::Work(work) => (work, time),
+        Timed::Flash(op) => panic!("{op:?} of a drive"),
+    }
+}
+
+/// A file as a drive, filled.
+fn drive(name: &str, size: Bytes) -> Drive {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(size.get()).unwrap();
+    let mut drive = Drive::open(&path, DriveOptions::default()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    drive.fill().unwrap();
+    drive
 }
 
 fn on(run: &Prepared, source: &DeviceSource) -> Result<(Value, Option<Tape>), SimError> {
@@ -305,4 +334,93 @@ fn times_differ_with_the_processor() {
     let instant = time(&in_loop(&run, "instant").0);
     let slow = "[processor]\nclock = \"10MHz\"\ncycles = \"10/1\"";
     assert!(time(&in_loop(&run, slow).0) > instant);
+}
+
+fn of_work<'a>(result: &'a Value, name: &str) -> &'a Value {
+    let work = result["device"]["work"].as_array().unwrap();
+    let found = work.iter().find(|each| each["work"] == name);
+    found.unwrap_or_else(|| panic!("{name} in {work:?}"))
+}
+
+#[test]
+fn a_file_is_the_flash_and_its_recording_gives_the_run_once_more() {
+    let trace = mixed(1, 100, 2_500, 1);
+    let mut settings = SMALL.to_vec();
+    settings.extend([
+        "ssd.log.size=4KiB",
+        "cpu.l3=8KiB",
+        "cpu.l2=4KiB",
+        "cpu.l1d=2KiB",
+    ]);
+    let run = prepare(&trace, "small", "skybyte-w", &settings);
+    let process = Process::with(None, Some(drive("flash", Bytes::from_mib(16))), None);
+    let (looped, tape) = on(&run, &process.source("cortex-a53", PATIENCE)).unwrap();
+    let back = process.thread.join().unwrap();
+    assert!(back.is_some(), "the drive is there for the next run");
+    assert_eq!(looped["device"]["flash"], "drive");
+    assert!(of_work(&looped, "flash read")["mean_ps"].as_u64().unwrap() > 0);
+    assert!(
+        of_work(&looped, "flash program")["mean_ps"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    let tape = Tape::from_bytes(&tape.unwrap().to_bytes()).unwrap();
+    let (fed, _) = on(&run, &DeviceSource::Recorded(tape)).unwrap();
+    same_statistics(&looped, &fed);
+    assert_eq!(looped["device"], {
+        let mut same = fed["device"].clone();
+        for name in ["source", "clock", "cycles"] {
+            same[name] = looped["device"][name].clone();
+        }
+        same
+    });
+}
+
+/// When a line is there that is nowhere but on flash, of which a read takes so long. The next page
+/// is fetched, too.
+fn cold_read(flash: Picos) -> Time {
+    let trace = small(1, 10, 3);
+    let run = prepare(&trace, "small", "base-cssd", &SMALL);
+    let config = run.config();
+    let work = |work| (Timed::Work(work), Picos::ZERO);
+    let read = (Timed::Flash(FlashOp::Read), flash);
+    let lookup = work(Work::CacheLookup { is_write: false });
+    let insert = work(Work::CacheInsert);
+    let times = vec![lookup, insert, insert, read, read];
+    let tape = Tape {
+        config_digest: config.digest().as_bytes().try_into().unwrap(),
+        times,
+    };
+    let mut driver = Driver::new(config, 64, &DeviceSource::Recorded(tape)).unwrap();
+    driver.access(LineAddr::new(7), false).unwrap()
+}
+
+#[test]
+fn what_the_drive_takes_is_what_a_request_waits_for_it() {
+    let (short, long) = (Picos::from_micros(50), Picos::from_micros(90));
+    assert!(cold_read(short) - Time::ZERO > short);
+    assert_eq!(cold_read(long) - cold_read(short), long - short);
+}
+
+#[test]
+fn a_drive_that_is_too_small_is_a_sentence_and_stays() {
+    let trace = small(1, 500, 4);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let process = Process::with(None, Some(drive("tiny", Bytes::from_kib(64))), None);
+    let error = sentence(&run, &process.source("cortex-a53", PATIENCE));
+    let back = process.thread.join().unwrap();
+    assert!(back.is_some(), "another run may want less");
+    assert!(error.contains("has 64KiB and"), "{error}");
+    assert!(!error.contains('\n'), "one sentence: {error}");
+}
+
+#[test]
+fn a_drive_that_becomes_full_is_a_sentence() {
+    let trace = mixed(1, 400, 4_000, 4);
+    let run = prepare(&trace, "small", "base-cssd", &SMALL);
+    let process = Process::with(None, Some(drive("full", Bytes::from_kib(1_608))), None);
+    let error = sentence(&run, &process.source("cortex-a53", PATIENCE));
+    process.thread.join().unwrap();
+    assert!(error.contains("give a larger one"), "{error}");
 }

@@ -1,8 +1,20 @@
 //! The data plane: whether bytes exist, and where (architecture B2).
 
+use crate::work_times::GivenTimes;
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
-use nand::{Day, Fault};
-use units::{LineMask, Lpa, Ppa, RequestId};
+use nand::{Day, Fault, Operation};
+use units::{LineMask, Lpa, Ppa, RequestId, Time};
+
+/// An operation that a measured flash begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Begun {
+    /// The firmware's name for it.
+    pub tag: NandTag,
+    /// When.
+    pub at: Time,
+    /// What, and where.
+    pub operation: Operation,
+}
 
 /// Where the bytes of a device are: nowhere, in memory, in files.
 ///
@@ -21,6 +33,10 @@ pub trait DataPlane {
 
     /// A NAND command was handed over: the bytes of a program are taken, an erase happens.
     fn nand_begins(&mut self, tag: NandTag, op: &NandOp);
+
+    /// A measured flash begins these, all at one instant: whoever measures does them now, and gives
+    /// what each took. Of times that are given by others nothing is to be done.
+    fn perform(&mut self, _begun: &[Begun], _times: &mut GivenTimes) {}
 
     /// A NAND operation has ended, with this fault of the flash if any. What a read fetched is in
     /// the register of its tag until [`DataPlane::nand_ends`]. Gives how the firmware is told.

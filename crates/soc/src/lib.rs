@@ -23,10 +23,10 @@ mod resources;
 mod work_times;
 
 pub use any_controller::AnyController;
-pub use bytes::{DataPlane, NoBytes, fault_of};
+pub use bytes::{Begun, DataPlane, NoBytes, fault_of};
 pub use engine::{Engine, EngineConfig, LinkConfig, Parts};
 pub use harness::{DeviceEvent, Harness};
 pub use platform::{Firmware, Soc, TimedPlatform};
 pub use queue::EventQueue;
 pub use resources::{ResourceConfig, Resources};
-pub use work_times::GivenTimes;
+pub use work_times::{GivenTimes, Timed};

@@ -72,7 +72,9 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
             resources: &mut self.resources,
             harness,
         };
-        act(&mut self.controller, &mut platform)
+        let result = act(&mut self.controller, &mut platform);
+        self.resources.end_step(harness);
+        result
     }
 
     /// A request of the host has arrived. In its callers, where the parts of the request are.
@@ -88,7 +90,10 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
     pub fn on_event<H: Harness>(&mut self, now: Time, event: DeviceEvent, harness: &mut H) {
         match event {
             DeviceEvent::Nand(phase) => self.end_phase(now, phase, harness),
-            DeviceEvent::NandStart(tag) => self.resources.start_waiting(now, tag, harness),
+            DeviceEvent::NandStart(tag) => {
+                self.resources.start_waiting(now, tag, harness);
+                self.resources.end_step(harness);
+            }
             DeviceEvent::NandDone(tag) => self.end_command(now, tag, None, harness),
             DeviceEvent::Timer(timer) => self.with(harness, |controller, platform| {
                 controller.on_timer(now, timer, platform);

@@ -1,9 +1,9 @@
 //! What the firmware's work occupies: flash, device DRAM, lookup pipelines, firmware cores, bytes.
 
-use crate::bytes::DataPlane;
+use crate::bytes::{Begun, DataPlane};
 use crate::forecast::Forecast;
 use crate::harness::{DeviceEvent, Harness};
-use crate::work_times::{GivenTimes, WorkTimes};
+use crate::work_times::{GivenTimes, Timed, WorkTimes};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{
@@ -53,6 +53,10 @@ pub struct Resources<B> {
     dram_latency: Option<Picos>,
     lines_first: bool,
     work: WorkTimes,
+    /// Whether what flash operations take is given, too: no model of the flash keeps their time.
+    is_flash_measured: bool,
+    /// Operations that the measured flash begins in this step.
+    begun: Vec<Begun>,
     /// When the lookup pipelines take their next request: log, cache.
     pipelines: [Time; 2],
     /// When each firmware core is free.
@@ -85,6 +89,8 @@ impl<B: DataPlane> Resources<B> {
             dram_latency: config.dram_latency,
             lines_first: config.lines_first,
             work: WorkTimes::Constant(config.work),
+            is_flash_measured: false,
+            begun: Vec::new(),
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
             waiting_commands: Vec::new(),
@@ -105,6 +111,8 @@ impl<B: DataPlane> Resources<B> {
             dram_latency: self.dram_latency,
             lines_first: self.lines_first,
             work: self.work.clone(),
+            is_flash_measured: self.is_flash_measured,
+            begun: self.begun.clone(),
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
             waiting_commands: self.waiting_commands.clone(),
@@ -156,6 +164,13 @@ impl<B: DataPlane> Resources<B> {
         self.work = WorkTimes::Given(Box::default());
     }
 
+    /// From now on an operation of the flash takes what it is told, too, from its start to its end:
+    /// a drive behind the firmware has queues of its own. Times are given.
+    pub fn measure_flash(&mut self) {
+        assert!(matches!(self.work, WorkTimes::Given(_)), "times are given");
+        self.is_flash_measured = true;
+    }
+
     /// The times that are given, if they are.
     pub fn given_times(&mut self) -> Option<&mut GivenTimes> {
         match &mut self.work {
@@ -168,7 +183,7 @@ impl<B: DataPlane> Resources<B> {
     #[inline]
     pub(crate) fn given(&mut self, work: Work, time: Picos) {
         if let WorkTimes::Given(times) = &mut self.work {
-            times.give(work, time);
+            times.give(Timed::Work(work), time);
         }
     }
 
@@ -228,11 +243,13 @@ impl<B: DataPlane> Resources<B> {
     ) {
         let now = harness.now();
         self.bytes.nand_begins(command.tag, &command.op);
-        if self.nand.is_split() {
-            return self.submit_split(at.max(now), command, harness);
-        }
-        if let Some(forecast) = &mut self.forecast {
-            forecast.add(at.max(now), command.tag, operation_of(&command), &self.nand);
+        if !self.is_flash_measured {
+            if self.nand.is_split() {
+                return self.submit_split(at.max(now), command, harness);
+            }
+            if let Some(forecast) = &mut self.forecast {
+                forecast.add(at.max(now), command.tag, operation_of(&command), &self.nand);
+            }
         }
         if at <= now {
             return self.submit(now, command, harness);
@@ -255,6 +272,14 @@ impl<B: DataPlane> Resources<B> {
     }
 
     fn submit<H: Harness>(&mut self, now: Time, command: NandCommand, harness: &mut H) {
+        if self.is_flash_measured {
+            self.begun.push(Begun {
+                tag: command.tag,
+                at: now,
+                operation: operation_of(&command),
+            });
+            return;
+        }
         let calendar = self.calendar;
         if let Some(faults) = self.nand.faults_mut() {
             faults.set_today(calendar.today(now));
@@ -274,6 +299,29 @@ impl<B: DataPlane> Resources<B> {
             forecast.note(command.tag, end);
         }
         harness.schedule(end, DeviceEvent::NandDone(command.tag));
+    }
+
+    /// The firmware has done one thing. What the measured flash began meanwhile ends after what it
+    /// took; all of it is performed together.
+    #[inline(always)]
+    pub(crate) fn end_step<H: Harness>(&mut self, harness: &mut H) {
+        if !self.begun.is_empty() {
+            self.perform_begun(harness);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn perform_begun<H: Harness>(&mut self, harness: &mut H) {
+        let WorkTimes::Given(times) = &mut self.work else {
+            unreachable!("a flash is measured where times are given");
+        };
+        self.bytes.perform(&self.begun, times);
+        for begun in self.begun.drain(..) {
+            let took = times.next_flash(begun.operation.kind());
+            self.nand.count_measured(begun.operation, took);
+            harness.schedule(begun.at + took, DeviceEvent::NandDone(begun.tag));
+        }
     }
 
     /// Makes a place for a command of this tag that starts later.

@@ -1,9 +1,51 @@
-//! Where the times of the firmware's own work come from: the configuration, or somebody who has
-//! measured them.
+//! Where times come from that are measured instead of modelled: those of the firmware's own work,
+//! and those of flash operations.
 
 use firmware::{Charge, Work, WorkCosts};
 use std::collections::VecDeque;
-use units::Picos;
+use units::{FlashOp, Picos};
+
+/// What somebody has measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timed {
+    /// A piece of the firmware's work.
+    Work(Work),
+    /// An operation of the flash, from its start to its end, waiting included.
+    Flash(FlashOp),
+}
+
+impl Timed {
+    /// How many kinds there are.
+    pub const KINDS: usize = Work::KINDS + FlashOp::ALL.len();
+
+    /// Its number in messages and files: work first, then the flash.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Work(work) => work.code(),
+            Self::Flash(op) => (Work::KINDS + op.index()) as u8,
+        }
+    }
+
+    /// What has a number; of work, that of a request that reads where that matters.
+    pub fn of_code(code: u8) -> Option<Self> {
+        let of_flash = || {
+            let index = usize::from(code).checked_sub(Work::KINDS)?;
+            FlashOp::ALL.get(index).copied().map(Self::Flash)
+        };
+        Work::of_code(code).map(Self::Work).or_else(of_flash)
+    }
+
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Work(work) => work.name(),
+            Self::Flash(FlashOp::Read) => "flash read",
+            Self::Flash(FlashOp::Program) => "flash program",
+            Self::Flash(FlashOp::Erase) => "flash erase",
+        }
+    }
+}
 
 /// What the firmware's own work takes.
 #[derive(Clone, Debug)]
@@ -18,20 +60,24 @@ pub(crate) enum WorkTimes {
 #[derive(Clone, Debug, Default)]
 pub struct GivenTimes {
     times: VecDeque<(Work, Picos)>,
+    flash: VecDeque<(FlashOp, Picos)>,
     taken: u64,
     failure: Option<String>,
 }
 
 impl GivenTimes {
-    /// The next piece of work is this, and takes so long.
+    /// The next piece of work, or the next operation of the flash, is this and takes so long.
     #[inline]
-    pub fn give(&mut self, work: Work, time: Picos) {
-        self.times.push_back((work, time));
+    pub fn give(&mut self, what: Timed, time: Picos) {
+        match what {
+            Timed::Work(work) => self.times.push_back((work, time)),
+            Timed::Flash(op) => self.flash.push_back((op, time)),
+        }
     }
 
     /// How many are left.
     pub fn left(&self) -> usize {
-        self.times.len()
+        self.times.len() + self.flash.len()
     }
 
     /// Why the times are not of this device, if they are not; its times are worth nothing then.
@@ -43,24 +89,41 @@ impl GivenTimes {
     pub(crate) fn next(&mut self, work: Work) -> Charge {
         let time = match self.times.pop_front() {
             Some((found, time)) if found.code() == work.code() => time,
-            other => self.mismatch(work, other),
+            other => {
+                let found = other.map(|(found, _)| Timed::Work(found));
+                self.mismatch(Timed::Work(work), found)
+            }
         };
         self.taken += 1;
         work.as_software(time)
     }
 
+    /// What the next operation of the flash takes.
+    pub(crate) fn next_flash(&mut self, op: FlashOp) -> Picos {
+        let time = match self.flash.pop_front() {
+            Some((found, time)) if found == op => time,
+            other => {
+                let found = other.map(|(found, _)| Timed::Flash(found));
+                self.mismatch(Timed::Flash(op), found)
+            }
+        };
+        self.taken += 1;
+        time
+    }
+
     #[cold]
-    fn mismatch(&mut self, work: Work, found: Option<(Work, Picos)>) -> Picos {
+    fn mismatch(&mut self, due: Timed, found: Option<Timed>) -> Picos {
         let number = self.taken;
         self.failure.get_or_insert_with(|| match found {
-            Some((found, _)) => format!(
+            Some(found) => format!(
                 "time {number} is of the work \u{201c}{}\u{201d} where the device does \u{201c}{}\u{201d}",
                 found.name(),
-                work.name()
+                due.name()
             ),
             None => format!("there are {number} times, and the device works on"),
         });
         self.times.clear();
+        self.flash.clear();
         Picos::ZERO
     }
 }
@@ -72,13 +135,36 @@ mod tests {
     #[test]
     fn times_are_taken_in_order_and_a_strange_one_is_told() {
         let mut times = GivenTimes::default();
-        times.give(Work::LogAppend, Picos::from_nanos(7));
-        times.give(Work::CompactionStep, Picos::from_nanos(9));
+        times.give(Timed::Work(Work::LogAppend), Picos::from_nanos(7));
+        times.give(Timed::Work(Work::CompactionStep), Picos::from_nanos(9));
         assert_eq!(times.next(Work::LogAppend).latency, Picos::from_nanos(7));
         assert_eq!(times.failure(), None);
         assert_eq!(times.next(Work::CacheInsert).latency, Picos::ZERO);
         assert!(times.failure().unwrap().contains("compaction step"));
         assert!(times.failure().unwrap().contains("insert"));
+    }
+
+    #[test]
+    fn the_flash_has_a_queue_of_its_own() {
+        let mut times = GivenTimes::default();
+        times.give(Timed::Flash(FlashOp::Program), Picos::from_micros(3));
+        times.give(Timed::Work(Work::LogAppend), Picos::from_nanos(7));
+        times.give(Timed::Flash(FlashOp::Read), Picos::from_micros(2));
+        assert_eq!(times.left(), 3);
+        assert_eq!(times.next_flash(FlashOp::Program), Picos::from_micros(3));
+        assert_eq!(times.next(Work::LogAppend).latency, Picos::from_nanos(7));
+        assert_eq!(times.next_flash(FlashOp::Erase), Picos::ZERO);
+        let failure = times.failure().unwrap();
+        assert!(failure.contains("flash read"), "{failure}");
+        assert!(failure.contains("flash erase"), "{failure}");
+    }
+
+    #[test]
+    fn numbers_name_kinds_and_no_two_are_the_same() {
+        for code in 0..Timed::KINDS as u8 {
+            assert_eq!(Timed::of_code(code).unwrap().code(), code);
+        }
+        assert_eq!(Timed::of_code(Timed::KINDS as u8), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from entresol import core, quantity, terminal
+from entresol.cli.options import DriveOption, DriveSizeOption, OverwriteDeviceOption, drive_of
 from entresol.core import Json
 from entresol.errors import UserError
 
@@ -42,6 +43,9 @@ def serve(
             "--cpu", metavar="N", min=0, help="The processor it has; the last one if left out."
         ),
     ] = None,
+    drive: DriveOption = None,
+    drive_size: DriveSizeOption = None,
+    overwrite_device: OverwriteDeviceOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing.")] = False,
     until_input_ends: Annotated[
         bool, typer.Option("--until-input-ends", help="End when standard input does.")
@@ -55,6 +59,10 @@ def serve(
 
     def tell(report: Json) -> None:
         if quiet:
+            return
+        if "filling" in report:
+            empty = quantity.duration(report["empty_ring_ps"])
+            terminal.say(f"filling {report['size']} of {report['filling']}; empty ring {empty}")
             return
         if "listening" in report:
             terminal.say(f"listening at {report['listening']}")
@@ -71,7 +79,7 @@ def serve(
     # It keeps nothing: whoever ends it ends it at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        core.serve_firmware(socket, runs, tell)
+        core.serve_firmware(socket, runs, drive_of(drive, drive_size, overwrite_device), tell)
     finally:
         with contextlib.suppress(OSError):
             socket.unlink()

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from entresol import core
 from entresol.choices import Dependencies, Mode
 from entresol.cli import complete
+from entresol.errors import UserError
 
 MOST = 10_000
 """Repetitions, orders and ranks that a command takes; more would never end."""
@@ -148,6 +150,26 @@ ProcessorOption = Annotated[
         help="The controller that firmware in the loop is timed for: cortex-a53, host or instant.",
     ),
 ]
+DriveOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--drive",
+        metavar="PATH",
+        help="A file or block device that is the flash of firmware in the loop; it is overwritten.",
+    ),
+]
+DriveSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--drive-size", metavar="SIZE", help="How much of the drive, from its beginning; else all."
+    ),
+]
+OverwriteDeviceOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite-device", help="The drive may be a block device: all that is on it is lost."
+    ),
+]
 DeviceTimeoutOption = Annotated[
     float,
     typer.Option(
@@ -158,3 +180,12 @@ DeviceTimeoutOption = Annotated[
         help="What firmware in the loop has for an answer.",
     ),
 ]
+
+
+def drive_of(path: Path | None, size: str | None, overwrites: bool) -> core.Drive | None:
+    """What the options of a drive say together. Raises `UserError`."""
+    if path is not None:
+        return core.Drive(path, size, overwrites)
+    if size is not None or overwrites:
+        raise UserError("--drive-size and --overwrite-device are of a drive: name it with --drive.")
+    return None

@@ -19,6 +19,8 @@ from entresol.cli.options import (
     DesignOption,
     DeviceSourceOption,
     DeviceTimeoutOption,
+    DriveOption,
+    DriveSizeOption,
     FidelityOption,
     FormatOption,
     JobsOption,
@@ -28,12 +30,14 @@ from entresol.cli.options import (
     NandOption,
     NoStoreOption,
     OutputOption,
+    OverwriteDeviceOption,
     ProcessorOption,
     SetOption,
     SlowdownOption,
     StoreOption,
     ThreadsOption,
     TracesArgument,
+    drive_of,
 )
 from entresol.execution.point import points_of
 from entresol.store import location
@@ -70,6 +74,9 @@ def run(
     device: DeviceSourceOption = in_loop.MODELLED,
     processor: ProcessorOption = "cortex-a53",
     device_timeout: DeviceTimeoutOption = 10.0,
+    drive: DriveOption = None,
+    drive_size: DriveSizeOption = None,
+    overwrite_device: OverwriteDeviceOption = False,
 ) -> None:
     """Run captures on designs; write summary.json, results.parquet and report.html.
 
@@ -82,8 +89,10 @@ def run(
     paid = cost.parse(prices)
     more = [*foreign_traces.words(reading), *(["--cost", prices] if prices else [])]
     destination = output or (None if as_json else DEFAULT_OUTPUT)
-    source = in_loop.parse(device, processor, device_timeout)
+    behind = drive_of(drive, drive_size, overwrite_device)
+    source = in_loop.parse(device, processor, device_timeout, behind)
     more += [] if source is None else in_loop.words(device, processor)
+    more += [] if drive is None else ["--drive", drive.name]
     kept = None if no_store or source else Store(location.store_directory(store))
     with nullcontext() if destination is None else OutputDirectory(destination) as directory:
         if source is None:

@@ -11,6 +11,8 @@ from entresol.figures.plan import Results
 from entresol.figures.published import Published
 
 SIMULATED, COMPUTED, SETTING, QUOTED = "simulated", "computed", "a setting", "quoted"
+MEASURED = "measured on this machine"
+"""Another machine, or the same one beside other work, gives another number."""
 FAR = 0.25
 """A difference beyond this asks for its cause."""
 
@@ -24,7 +26,7 @@ class Rule:
     """How a number of the text is computed."""
 
     kind: str
-    """`SIMULATED`, `COMPUTED`, `SETTING` or `QUOTED`."""
+    """`SIMULATED`, `MEASURED`, `COMPUTED`, `SETTING` or `QUOTED`."""
     how: str
     """Which mean of what; or where a number that is no simulation comes from."""
     ours: Callable[[Results], float | None]
@@ -49,6 +51,8 @@ class Claim:
             return False
         if "at least" in self.quantity:
             return ours < self.published * (1 - far)
+        if self.published == 0:
+            return ours != 0
         return not 1 - far <= ours / self.published <= 1 + far
 
     def ours(self, results: Results) -> float | None:

@@ -52,6 +52,9 @@ class Text:
     """Of a paper of loads: its fidelity switches, and what each sets. Those of runs of captures
     are the core's."""
 
+    sides: tuple[str, ...] = (PAPER, ARTIFACT)
+    """The fidelities that there are: of a paper without switches, one."""
+
     def conditions(self, fidelity: str, overrides: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """What runs are told: the fidelity that the core knows, and parameters."""
         if not self.switches:

@@ -96,7 +96,7 @@ class Reproduction:
         of the conditions."""
         wants: dict[Settings, dict[Want, None]] = {
             self._side(settings, name): dict.fromkeys(self.text.wants(settings))
-            for name in (PAPER, ARTIFACT)
+            for name in self.text.sides
         }
         benches: dict[Settings, dict[Bench, None]] = {
             conditions: dict.fromkeys(self.text.benches(settings)) for conditions in wants
@@ -114,7 +114,9 @@ class Reproduction:
     ) -> Evidence:
         """Simulates all of it, or finds it in the store."""
         found = {plan.settings: simulation.run(plan) for plan in self.plans(settings, reasons)}
-        sides = {name: found[self._side(settings, name)] for name in (PAPER, ARTIFACT)}
+        nothing = Results(settings, {})
+        sides = {name: found[self._side(settings, name)] if name in self.text.sides else nothing
+                 for name in (PAPER, ARTIFACT)}  # fmt: skip
         shown = {
             cause: self._by_name[cause.claim].ours(found[conditions])
             for cause in reasons

@@ -10,7 +10,7 @@ from entresol import quantity
 from entresol.errors import UserError
 from entresol.figures import causes
 from entresol.figures.causes import Cause
-from entresol.figures.claims import Claim
+from entresol.figures.claims import MEASURED, Claim
 from entresol.figures.paper import ARTIFACT, PAPER
 from entresol.figures.reproduction import Evidence, Reproduction
 
@@ -22,7 +22,7 @@ NEARER = 0.1
 
 def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
     """The page, as Markdown."""
-    rows = [_row(claim, evidence) for claim in study.claims]
+    rows = [_row(study, claim, evidence) for claim in study.claims]
     far = [_far(study, claim, evidence, reasons) for claim in study.claims]
     differences = [block for block in far if block]
     of, every = evidence.paper.settings, len(study.paper.workloads)
@@ -36,7 +36,7 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         "artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
         "[fidelity](fidelity.md)." + study.text.note(of.scale),
-        *_captures(evidence),
+        *_captures(evidence), *_measured(study),
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.",
         "Published figures beside ours: `make figures`, then "
@@ -109,6 +109,15 @@ def _wrapped_line(text: str) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
+def _measured(study: Reproduction) -> list[str]:
+    if not any(claim.rule.kind == MEASURED for claim in study.claims):
+        return []
+    return [
+        "Rows that are *measured on this machine* have times of code that ran in real time:",
+        "another machine gives other numbers, and so does this one beside other work.",
+    ]
+
+
 def _captures(evidence: Evidence) -> list[str]:
     if not evidence.paper.runs and evidence.paper.benches:
         return ["All runs are in virtual time: the same command gives the same numbers."]
@@ -118,11 +127,11 @@ def _captures(evidence: Evidence) -> list[str]:
     ]
 
 
-def _row(claim: Claim, evidence: Evidence) -> str:
+def _row(study: Reproduction, claim: Claim, evidence: Evidence) -> str:
     cells = [claim.section, claim.quantity, claim.unit, f"{claim.published:g}",
              _number(claim.theirs())]  # fmt: skip
     for which in (PAPER, ARTIFACT):
-        value = claim.ours(evidence.of(which))
+        value = claim.ours(evidence.of(which)) if which in study.text.sides else None
         cells.append(f"**{_number(value)}**" if claim.differs(value) else _number(value))
     return f"| {' | '.join([*cells, f'{claim.rule.kind}: {claim.rule.how}'])} |"
 
@@ -133,7 +142,7 @@ def _number(value: float | None) -> str:
 
 def _far(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
     lines = []
-    for which in (PAPER, ARTIFACT):
+    for which in study.text.sides:
         value = claim.ours(evidence.of(which))
         if claim.differs(value):
             why = _why(study, claim, which, evidence, reasons)
@@ -187,7 +196,7 @@ def confirmed(claim: Claim, cause: Cause, evidence: Evidence) -> bool:
 
 def _distance(value: float | None, claim: Claim) -> float | None:
     """From the published number to ours, of logarithms: below it negative; none beyond a bound."""
-    if not value:
+    if not value or not claim.published:
         return None
     distance = math.log(value / claim.published)
     return min(distance, 0.0) if "at least" in claim.quantity else distance

@@ -201,9 +201,14 @@ impl Queue {
     /// Has a command be sent by the next call that flushes or waits, with data if there are any: in
     /// the capsule if they are few.
     pub fn send(&mut self, command: Command, data: Vec<u8>) -> CommandId {
-        let Command(mut entry) = command;
         let name = self.next;
         self.next = self.next.wrapping_add(1);
+        self.send_as(name, command, data)
+    }
+
+    /// As [`Queue::send`], under a name of the caller's, which should be of no command under way.
+    pub fn send_as(&mut self, name: u16, command: Command, data: Vec<u8>) -> CommandId {
+        let Command(mut entry) = command;
         entry[2..4].copy_from_slice(&name.to_le_bytes());
         if !data.is_empty() {
             entry[32..36].copy_from_slice(&(data.len() as u32).to_le_bytes());

@@ -63,6 +63,11 @@ impl Queue {
             *word &= !bit;
             self.open -= 1;
         }
+        self.step()
+    }
+
+    /// An entry of the queue is used up.
+    fn step(&mut self) -> u16 {
         if !self.is_counted {
             return u16::MAX;
         }
@@ -73,6 +78,17 @@ impl Queue {
         };
         self.head
     }
+}
+
+/// What comes of a command that is looked at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Opened {
+    /// It is under way.
+    Begun,
+    /// Another one under way has its name: it is answered, and the other one goes on.
+    NameInUse,
+    /// The connection is over.
+    Ended,
 }
 
 /// What waits until there is room for it.
@@ -239,24 +255,43 @@ impl Connection {
         None
     }
 
-    /// Takes a command up. A host with more of them than the queue has entries, or with two of one
-    /// name, has lost count: its connection ends. Says whether the command is to be looked at.
-    pub fn open(&mut self, command: CommandId) -> bool {
+    /// Takes a command up. A host with more of them than the queue has entries has lost count: its
+    /// connection ends.
+    pub fn open(&mut self, command: CommandId) -> Opened {
         let Some(queue) = &mut self.queue else {
-            return true;
+            return Opened::Begun;
         };
         if queue.open > u32::from(queue.size) {
             self.break_off(Fatal::Sequence, "more commands than the queue has entries");
-            return false;
+            return Opened::Ended;
         }
         let (word, bit) = queue.name(command);
         if *word & bit != 0 {
-            self.break_off(Fatal::Sequence, "two commands of one name");
-            return false;
+            return Opened::NameInUse;
         }
         *word |= bit;
         queue.open += 1;
-        true
+        Opened::Begun
+    }
+
+    /// Answers a command whose name another one has, which goes on under it.
+    pub fn refuse_name(&mut self, command: CommandId) {
+        if self.is_gone {
+            return;
+        }
+        let (head, queue) = match &mut self.queue {
+            Some(queue) => (queue.step(), queue.id),
+            None => (0, 0),
+        };
+        let completion = Completion {
+            command,
+            status: Status::NAME_IN_USE,
+            value: 0,
+            head,
+            queue,
+        };
+        let (framing, pdu) = (self.session.framing(), Pdu::Response(completion.to_bytes()));
+        self.output.small(|out| pdu.write(framing, &[], out));
     }
 
     /// Keeps something until there is room, behind others that wait.

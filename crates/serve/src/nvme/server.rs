@@ -1,7 +1,7 @@
 //! The server's hosts: who comes, connects, asks, is answered and goes. The loop is
 //! `crate::server`.
 
-use super::connection::{Connection, Held, Started};
+use super::connection::{Connection, Held, Opened, Started};
 use super::controller::{Controller, Reply, Scene};
 use super::entry::{Entry, FABRICS, NAMESPACE, Source};
 use super::io::{self, Operation};
@@ -382,8 +382,16 @@ impl Hosts {
         let Some(connection) = self.connection(number) else {
             return;
         };
-        if !capsule.was_asked_for && !connection.open(command) {
-            return;
+        if !capsule.was_asked_for {
+            match connection.open(command) {
+                Opened::Begun => {}
+                Opened::NameInUse => {
+                    connection.refuse_name(command);
+                    self.note(number, command, Status::NAME_IN_USE, None);
+                    return self.buffers.give(capsule.data);
+                }
+                Opened::Ended => return,
+            }
         }
         let outcome = if self.is_stopping {
             Err(Status::STOPPING)

@@ -33,6 +33,8 @@ impl Status {
     pub const OPCODE: Self = generic(0x01);
     /// A field has a value that it cannot have.
     pub const FIELD: Self = generic(0x02);
+    /// Another command under way has its identifier. With another one it may go well.
+    pub const NAME_IN_USE: Self = Self(0x03);
     /// The device has stopped.
     pub const INTERNAL: Self = generic(0x06);
     /// The server stops, or the controller is reset. Another one may do it.

@@ -7,7 +7,7 @@ use core::cell::RefCell;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serve::nvme::client::{Client, ClientError, Command, Manner};
-use serve::nvme::{Framing, Pdu};
+use serve::nvme::{Framing, Pdu, Status};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -98,6 +98,48 @@ fn who_asks_for_more_than_a_queue_has_entries_is_hung_up_on() {
         full.io.receive().expect("as many as there are entries");
     }
     serving.end();
+}
+
+/// Command Identifier Conflict (03h): the second one is answered with it and not done, the first
+/// goes on, and so does the connection.
+#[test]
+fn a_second_command_of_one_name_is_refused_and_the_first_goes_on() {
+    let serving = Serving::new(Pace {
+        read_turns: 200,
+        write_turns: 200,
+    });
+    let mut host = serving.client();
+    host.write(0, &pattern(1, 4096), false).expect("written");
+    let (before, written) = (pattern(1, 4096), pattern(2, 4096));
+    // With data in the capsule, with data that would be asked for, and without data.
+    let refused = [
+        (Command::new(1).blocks(0, 1), written.clone()),
+        (Command::new(1).blocks(0, 16), pattern(3, 65_536)),
+        (Command::new(0).of(1), Vec::new()),
+    ];
+    for (command, data) in refused {
+        let reading = host.reading(0, 1);
+        host.io.send_as(900, reading, Vec::new());
+        // What the client keeps of data to be asked for is of the command that came last.
+        host.io.send_as(900, command, data);
+        let conflict = host.io.receive().expect("answered").completion;
+        assert_eq!((conflict.command.0, conflict.status), (900, Status(0x03)));
+        let first = host.io.receive().expect("the first goes on");
+        assert_eq!(first.completion.status, Status(0));
+        assert!(first.data == before, "nothing was written meanwhile");
+    }
+    // The name is free again, and all of the queue's entries are.
+    host.io
+        .send_as(900, Command::new(1).blocks(0, 1), written.clone());
+    let done = host.io.receive().expect("answered").completion;
+    assert_eq!((done.command.0, done.status), (900, Status(0)));
+    for _ in 0..128 {
+        host.io.send(host.reading(0, 1), Vec::new());
+    }
+    for _ in 0..128 {
+        assert!(host.io.receive().expect("read").data == written);
+    }
+    assert_eq!(serving.end().served.errors, 3);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The bytes of a firmware process: eight for each line, its value.
 
+use super::on_drive::OnDrive;
 use ::firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use hashbrown::HashMap;
 use nand::{Day, Fault};
 use rustc_hash::FxBuildHasher;
-use soc::{DataPlane, fault_of};
+use soc::{Begun, DataPlane, GivenTimes, fault_of};
 use units::{LineInPage, LineMask, Lpa, Ppa, RequestId};
 
 type Map<K, V> = HashMap<K, V, FxBuildHasher>;
@@ -17,7 +18,11 @@ pub(crate) struct LineBytes {
     frames: Vec<Vec<u64>>,
     buffers: Vec<Vec<u64>>,
     host: Map<RequestId, Vec<u64>>,
+    /// With a drive: what is on its way there.
     flash: Map<Ppa, Vec<u64>>,
+    drive: Option<Box<OnDrive>>,
+    /// What reads of the drive have brought.
+    fetched: Map<NandTag, Vec<u64>>,
     /// Reads under way.
     reads: Map<NandTag, Ppa>,
     /// What the read that is being told of has fetched.
@@ -31,6 +36,22 @@ impl LineBytes {
             lines,
             ..Self::default()
         }
+    }
+
+    /// From now on the flash is a drive.
+    pub(crate) fn move_to(&mut self, mut drive: Box<OnDrive>) {
+        drive.store(&mut self.flash);
+        self.drive = Some(drive);
+    }
+
+    /// The drive, if the flash is one.
+    pub(crate) fn drive(&mut self) -> Option<&mut OnDrive> {
+        self.drive.as_deref_mut()
+    }
+
+    /// The drive is somebody else's again.
+    pub(crate) fn take_drive(&mut self) -> Option<Box<OnDrive>> {
+        self.drive.take()
     }
 
     /// A request comes with this.
@@ -141,7 +162,9 @@ impl DataPlane for LineBytes {
     fn nand_begins(&mut self, tag: NandTag, op: &NandOp) {
         match *op {
             NandOp::Read { ppa } => {
-                self.reads.insert(tag, ppa);
+                if self.drive.is_none() {
+                    self.reads.insert(tag, ppa);
+                }
             }
             NandOp::Program { ppa, lpa, from } => self.load_unit(ppa, lpa, from),
             // Nothing reads what is not programmed anew.
@@ -149,7 +172,23 @@ impl DataPlane for LineBytes {
         }
     }
 
+    fn perform(&mut self, begun: &[Begun], times: &mut GivenTimes) {
+        let Some(drive) = self.drive.as_deref_mut() else {
+            return;
+        };
+        let before = drive.took.len();
+        let fetched = &mut self.fetched;
+        drive.perform(begun, &mut self.flash, |begun, values| {
+            fetched.insert(begun.tag, values);
+        });
+        let took = drive.took[before..].iter();
+        took.for_each(|(what, time)| times.give(*what, *time));
+    }
+
     fn nand_done(&mut self, tag: NandTag, fault: Option<Fault>) -> Option<NandFault> {
+        if let Some(fetched) = self.fetched.remove(&tag) {
+            self.register = fetched;
+        }
         if let Some(ppa) = self.reads.remove(&tag) {
             self.register = self.flash.get(&ppa).cloned().unwrap_or_default();
         }
@@ -165,7 +204,7 @@ impl DataPlane for LineBytes {
     }
     fn record(&mut self, _record: Record, _today: Day) {}
     fn failure(&self) -> Option<&str> {
-        None
+        self.drive.as_ref()?.failure.as_deref()
     }
     fn open_buffer(&mut self, _command: usize, _size: usize, _from: &[u8], _offset: usize) {}
     fn place(&mut self, _request: RequestId, _command: usize, _offset: usize, _lines: u64) {}

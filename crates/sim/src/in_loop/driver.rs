@@ -115,8 +115,12 @@ impl Driver {
             self.event(now, event);
         }
         self.side.queue.advance_to(response.at);
-        match self.side.in_loop.as_ref().and_then(|it| it.failure()) {
-            Some(failure) => Err(failure),
+        if let Some(failure) = self.side.in_loop.as_ref().and_then(|it| it.failure()) {
+            return Err(failure);
+        }
+        let given = self.device.resources.given_times();
+        match given.and_then(|given| given.failure()) {
+            Some(failure) => Err(SimError::Loop(failure.to_owned())),
             None => Ok(response.at),
         }
     }

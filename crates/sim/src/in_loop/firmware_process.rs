@@ -1,18 +1,19 @@
 //! The firmware process: the device of a run, with bytes, driven by commands.
 
 use super::bytes::LineBytes;
+use super::on_drive::OnDrive;
 use crate::config::Config;
 use crate::device;
 use crate::fabric::promotion::hand_over;
 use crate::warm::InstantPlatform;
-use ::firmware::{Controller, Request, Response, Work};
+use ::firmware::{Controller, EstimatorKind, Request, Response, Work};
 use host::placement::PromotedDirt;
-use inloop::{Answered, Asked, Board, Hello, Meter, Metered, Processor, Reply, What, Words};
+use inloop::{Answered, Asked, Board, Drive, Hello, Meter, Metered, Processor, Reply, What, Words};
 use settings::Layer;
-use soc::{DeviceEvent, EventQueue, Harness, Soc};
+use soc::{DataPlane, DeviceEvent, EventQueue, Harness, Soc, Timed};
 use std::io;
 use std::os::unix::net::UnixStream;
-use units::{Lpa, Picos, Time};
+use units::{FlashOp, Lpa, PageSize, Picos, Time};
 
 /// What a firmware process has done for one run.
 #[derive(Clone, Debug, Default)]
@@ -40,16 +41,18 @@ pub enum Fate {
 pub type Mangle<'a> = &'a mut dyn FnMut(&mut Words) -> Fate;
 
 /// Is the device of the run that has connected, until that is over; nothing if it was refused.
-/// With `times` its work takes what they say, else what is measured.
+/// With `times` its work takes what they say, else what is measured. With a drive that is its
+/// flash; it is there again afterwards.
 ///
 /// # Errors
 /// The run has gone while it was let in, or the system's.
 pub fn serve(
     socket: UnixStream,
     times: Option<Vec<(Work, Picos)>>,
+    drive: &mut Option<Drive>,
     mangle: Option<Mangle<'_>>,
 ) -> io::Result<Option<Served>> {
-    let welcome = Board::welcome(socket, |hello| Process::new(hello, times));
+    let welcome = Board::welcome(socket, |hello| Process::new(hello, times, drive));
     let Some((mut board, mut process)) = welcome? else {
         return Ok(None);
     };
@@ -85,7 +88,9 @@ pub fn serve(
             }
         }
     }
-    Ok(Some(process.served(commands)))
+    let served = process.served(commands);
+    *drive = process.into_drive();
+    Ok(Some(served))
 }
 
 struct Process {
@@ -95,7 +100,12 @@ struct Process {
     is_warm: bool,
     numbers: Vec<u64>,
     dirt: PromotedDirt,
-    charged: Vec<(Work, Picos)>,
+    charged: Vec<(Timed, Picos)>,
+    /// The flash as a drive, until measurement begins.
+    drive: Option<Box<OnDrive>>,
+    is_on_drive: bool,
+    /// What operations of the drive took, by their kind.
+    flash: [(u64, Picos); 3],
 }
 
 /// The device's own events, and what it says.
@@ -125,7 +135,11 @@ impl Harness for Side {
 }
 
 impl Process {
-    fn new(hello: &Hello, times: Option<Vec<(Work, Picos)>>) -> Result<Self, String> {
+    fn new(
+        hello: &Hello,
+        times: Option<Vec<(Work, Picos)>>,
+        drive: &mut Option<Drive>,
+    ) -> Result<Self, String> {
         let layer = Layer::new("the run's configuration", &*hello.config);
         let config = Config::from_layers(&[layer]).map_err(|error| error.to_string())?;
         let processor = Processor::of_text(&hello.processor).map_err(|error| error.to_string())?;
@@ -150,6 +164,13 @@ impl Process {
             resources: device.resources.with_bytes(LineBytes::default()),
         };
         soc.resources.take_given_times();
+        let behind = match drive.is_some() {
+            true => Some(Self::on_drive(&config, hello.pages, drive)?),
+            false => None,
+        };
+        if behind.is_some() {
+            soc.resources.measure_flash();
+        }
         Ok(Self {
             soc,
             side: Side {
@@ -162,7 +183,39 @@ impl Process {
             numbers: Vec::new(),
             dirt: config.host.promoted_dirt,
             charged: Vec::new(),
+            is_on_drive: behind.is_some(),
+            drive: behind,
+            flash: [(0, Picos::ZERO); 3],
         })
+    }
+
+    /// The drive as the flash of a run.
+    fn on_drive(
+        config: &Config,
+        pages: u64,
+        drive: &mut Option<Drive>,
+    ) -> Result<Box<OnDrive>, String> {
+        if config.ftl.estimator == EstimatorKind::Exact {
+            return Err(
+                "ftl.estimator = exact foresees a modelled flash, and the flash is a drive; leave \
+                 it out, or start the firmware without --drive"
+                    .to_owned(),
+            );
+        }
+        let taken = drive.take().expect("there is a drive");
+        let geometry = config.nand.geometry(config.ftl.mapping_unit);
+        let wanted = PageSize::KIB_4.bytes() * pages;
+        OnDrive::new(taken, geometry, wanted)
+            .map(Box::new)
+            .map_err(|(back, why)| {
+                *drive = Some(back);
+                why
+            })
+    }
+
+    fn into_drive(mut self) -> Option<Drive> {
+        let drive = self.drive.or_else(|| self.soc.resources.bytes.take_drive());
+        drive.map(|drive| drive.into_drive())
     }
 
     fn obey(&mut self, at: Time, what: What) -> Result<(), String> {
@@ -230,7 +283,13 @@ impl Process {
             What::Begin => {
                 self.is_warm = false;
                 self.soc.resources.bytes = std::mem::take(&mut self.warm.bytes);
+                if let Some(drive) = self.drive.take() {
+                    self.soc.resources.bytes.move_to(drive);
+                }
             }
+            What::Flash => self.side.replies.push(Reply::Flash {
+                is_drive: self.is_on_drive,
+            }),
             What::End => {}
         }
         for reply in &mut self.side.replies {
@@ -239,9 +298,28 @@ impl Process {
             }
         }
         self.soc.controller.meter.take_charged(&mut self.charged);
+        self.take_flash_times();
+        if let Some(why) = self.soc.resources.bytes.failure() {
+            return Err(why.to_owned());
+        }
         match self.soc.controller.meter.failure() {
             Some(why) => Err(format!("its times are not of this run: {why}")),
             None => Ok(()),
+        }
+    }
+
+    /// Times of the drive follow those of the work of the same command.
+    fn take_flash_times(&mut self) {
+        let Some(drive) = self.soc.resources.bytes.drive() else {
+            return;
+        };
+        for (what, time) in drive.took.drain(..) {
+            if let Timed::Flash(op) = what {
+                let (count, sum) = &mut self.flash[op.index()];
+                *count += 1;
+                *sum = sum.saturating_add(time);
+            }
+            self.charged.push((what, time));
         }
     }
 
@@ -288,6 +366,11 @@ impl Process {
             let work = Work::of_code(code as u8).expect("a code below their number");
             (work.name(), times.count, times.sum)
         });
+        let flash = FlashOp::ALL.map(|op| {
+            let (count, sum) = self.flash[op.index()];
+            (Timed::Flash(op).name(), count, sum)
+        });
+        let work = work.chain(flash);
         Served {
             commands,
             empty_timer: meter.empty_cost(),
@@ -296,7 +379,7 @@ impl Process {
     }
 }
 
-fn five(some: &[(Work, Picos)]) -> [Option<(Work, Picos)>; 5] {
+fn five(some: &[(Timed, Picos)]) -> [Option<(Timed, Picos)>; 5] {
     let mut times = [None; 5];
     for (place, time) in times.iter_mut().zip(some) {
         *place = Some(*time);

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from entresol import papers
-from entresol.figures.paper import Paper
+from entresol.figures import paper
+from entresol.figures.paper import Paper, Text
 from entresol.figures.plan import Settings
-from entresol.papers.opencxd import runs
+from entresol.papers.opencxd import claims, runs
 from entresol.papers.opencxd.figures import FIGURES
 from entresol.papers.skybyte.runs import threads_of
 
@@ -30,4 +31,13 @@ PAPER = Paper(
     published=runs.published,
     threads_of=threads_of,
     lead=_lead,
+    text=Text(
+        claims.claims,
+        claims.wants,
+        causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
+        threads="24 threads, as in §V-A",
+        benches=claims.benches,
+        note=lambda _scale: "\nThe room has no switches: there is no *artifact*.",
+        sides=(paper.PAPER,),
+    ),
 )

@@ -1,0 +1,327 @@
+//! NVMe commands of lines on a Linux passthrough device: a board, or our own NVMe/TCP target that a
+//! kernel is connected to.
+//!
+//! Two dialects: ours (`docs/nvme.md`), and that of OpenCXD's artifact. Each command goes through
+//! one of two doors of the kernel: the ioctl, or `io_uring_cmd`, of which several may be under way.
+//! What the device says of its time is believed; nothing here follows what it does.
+
+mod door;
+
+use crate::opencxd::{Completion, Done, Operation, Submission};
+use door::{Answer, Doors};
+use rustix::fs::FileType;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use units::Picos;
+use units::address::LINE_BYTES;
+
+/// Bytes of a line.
+const LINE: usize = LINE_BYTES.get() as usize;
+/// Our opcodes: the two lowest bits say which way data go.
+const STORE: u8 = 0xc1;
+const LOAD: u8 = 0xc2;
+/// How long a command may take, in milliseconds.
+const PATIENCE_MS: u32 = 10_000;
+
+/// A command as Linux takes it: `struct nvme_passthru_cmd64` without its result, which is `struct
+/// nvme_uring_cmd`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct RawCommand {
+    /// SQE byte 0.
+    pub opcode: u8,
+    /// SQE byte 1.
+    pub flags: u8,
+    reserved: u16,
+    /// SQE bytes 4 to 7.
+    pub namespace: u32,
+    /// Dwords 2 and 3.
+    pub dwords_2: [u32; 2],
+    metadata: u64,
+    address: u64,
+    metadata_bytes: u32,
+    /// Bytes of data.
+    pub data_bytes: u32,
+    /// Dwords 10 to 15.
+    pub dwords_10: [u32; 6],
+    /// What it may take.
+    pub timeout_ms: u32,
+    reserved_2: u32,
+}
+
+impl RawCommand {
+    /// As the kernel reads it, on a little-endian machine.
+    pub fn to_bytes(&self) -> [u8; 72] {
+        let mut bytes = [0; 72];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &[self.opcode, self.flags]);
+        put(4, &self.namespace.to_le_bytes());
+        put(8, &self.dwords_2[0].to_le_bytes());
+        put(12, &self.dwords_2[1].to_le_bytes());
+        put(16, &self.metadata.to_le_bytes());
+        put(24, &self.address.to_le_bytes());
+        put(32, &self.metadata_bytes.to_le_bytes());
+        put(36, &self.data_bytes.to_le_bytes());
+        for (index, dword) in self.dwords_10.iter().enumerate() {
+            put(40 + index * 4, &dword.to_le_bytes());
+        }
+        put(64, &self.timeout_ms.to_le_bytes());
+        bytes
+    }
+}
+
+/// How a device is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// Ours: addresses of 64 bits, data, times in picoseconds.
+    Entresol,
+    /// OpenCXD's artifact: opcode 0xA0, no data, ticks of 30 ns, outcomes as statuses.
+    OpenCxd,
+}
+
+/// Through which door of the kernel commands go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Door {
+    /// `NVME_IOCTL_IO64_CMD`.
+    Ioctl,
+    /// `NVME_URING_CMD_IO`: of character devices `/dev/ngXnY` only.
+    Uring,
+}
+
+/// What a device did about a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accessed {
+    /// What it says that it took.
+    pub took: Picos,
+    /// Where the line was, of a device that says so.
+    pub done: Option<Done>,
+}
+
+/// Why a device cannot be spoken to, as a sentence.
+#[derive(Debug, Error)]
+pub enum NvmeError {
+    /// The system does not open it.
+    #[error(
+        "{path}: cannot be opened: {error}; name an NVMe device, as /dev/ng0n1, and ask for the \
+         right to use it"
+    )]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Something else.
+    #[error("{path}: is no NVMe device; name one, as /dev/ng0n1 or /dev/nvme0n1")]
+    Kind {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The kernel has no such door to it.
+    #[error(
+        "{path}: this kernel passes no commands to it ({what}): {error}; use Linux 5.19 or later \
+         and a device /dev/ngXnY"
+    )]
+    Door {
+        /// Which.
+        path: PathBuf,
+        /// The door.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The device refuses.
+    #[error(
+        "{path}: answers {what} of the line at {at:#x} with status {status:#06x}; it has no such \
+         command, or the address is beyond its end"
+    )]
+    Status {
+        /// Which.
+        path: PathBuf,
+        /// A load or a store.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// Type and code.
+        status: u16,
+    },
+    /// An address that the dialect has no bits for.
+    #[error("the line at {at:#x} is beyond 4 GiB, which OpenCXD's commands cannot say")]
+    Far {
+        /// Where.
+        at: u64,
+    },
+}
+
+/// A load or a store of a line, in a dialect.
+pub fn command(dialect: Dialect, namespace: u32, at: u64, is_store: bool) -> RawCommand {
+    let mut command = RawCommand {
+        namespace,
+        timeout_ms: PATIENCE_MS,
+        ..RawCommand::default()
+    };
+    match dialect {
+        Dialect::Entresol => {
+            command.opcode = if is_store { STORE } else { LOAD };
+            command.data_bytes = LINE as u32;
+            command.dwords_10[0] = at as u32;
+            command.dwords_10[1] = (at >> 32) as u32;
+            command.dwords_10[2] = LINE as u32;
+        }
+        Dialect::OpenCxd => {
+            let entry = Submission {
+                operation: Operation::Access,
+                namespace,
+                address: at,
+                is_store,
+            };
+            let entry = entry.to_bytes(0);
+            let word = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().expect("four"));
+            command.opcode = entry[0];
+            for (place, dword) in command.dwords_10.iter_mut().zip((40..64).step_by(4)) {
+                *place = word(dword);
+            }
+        }
+    }
+    command
+}
+
+/// What an answer says, or its status.
+fn accessed(dialect: Dialect, answer: Answer) -> Result<Accessed, u16> {
+    match dialect {
+        Dialect::Entresol if answer.status != 0 => Err(answer.status),
+        Dialect::Entresol => Ok(Accessed {
+            took: Picos::new(answer.value),
+            done: None,
+        }),
+        // Statuses are outcomes; those of other types are the kernel's or the controller's.
+        Dialect::OpenCxd if answer.status & 0x700 != 0 => Err(answer.status),
+        Dialect::OpenCxd => {
+            let completion = Completion {
+                id: 0,
+                done: Done::of_status(answer.status as u8),
+                ticks: answer.value as u32,
+            };
+            // As the artifact's host, and not below zero.
+            let nanos = u64::try_from(completion.latency_nanos()).unwrap_or(0);
+            Ok(Accessed {
+                took: Picos::from_nanos(nanos),
+                done: Some(completion.done),
+            })
+        }
+    }
+}
+
+/// An NVMe device with commands for lines.
+#[derive(Debug)]
+pub struct Nvme {
+    path: PathBuf,
+    doors: Doors,
+    dialect: Dialect,
+    door: Door,
+    namespace: u32,
+}
+
+impl Nvme {
+    /// Opens a device, and asks the kernel which namespace it is: a command of another one is
+    /// refused there. (OpenCXD's board has namespace 0x3991C00, its size in blocks.)
+    ///
+    /// # Errors
+    /// There is none, or the kernel passes no commands to it.
+    pub fn open(path: &Path, dialect: Dialect, door: Door) -> Result<Self, NvmeError> {
+        let doors = Doors::new(opened(path)?);
+        let found = doors
+            .namespace()
+            .map_err(|error| match is_stranger(&error) {
+                true => NvmeError::Kind {
+                    path: path.to_owned(),
+                },
+                false => NvmeError::Door {
+                    path: path.to_owned(),
+                    what: "NVME_IOCTL_ID",
+                    error,
+                },
+            })?;
+        let mut nvme = Self {
+            path: path.to_owned(),
+            doors,
+            dialect,
+            door,
+            namespace: found,
+        };
+        if door == Door::Uring {
+            let ready = nvme.doors.open_ring();
+            ready.map_err(|error| nvme.no_door(error))?;
+        }
+        Ok(nvme)
+    }
+
+    /// Loads a line into `line`, or stores it.
+    ///
+    /// # Errors
+    /// The device or the kernel refuses.
+    pub fn access(
+        &mut self,
+        at: u64,
+        is_store: bool,
+        line: &mut [u8; LINE],
+    ) -> Result<Accessed, NvmeError> {
+        if self.dialect == Dialect::OpenCxd && at >> 32 != 0 {
+            return Err(NvmeError::Far { at });
+        }
+        let command = command(self.dialect, self.namespace, at, is_store);
+        let answer = match self.door {
+            Door::Ioctl => self.doors.ioctl(command, line),
+            Door::Uring => self.doors.uring(command, line),
+        };
+        let answer = answer.map_err(|error| self.no_door(error))?;
+        accessed(self.dialect, answer).map_err(|status| NvmeError::Status {
+            path: self.path.clone(),
+            what: if is_store { "a store" } else { "a load" },
+            at,
+            status,
+        })
+    }
+
+    fn no_door(&self, error: io::Error) -> NvmeError {
+        NvmeError::Door {
+            path: self.path.clone(),
+            what: match self.door {
+                Door::Ioctl => "NVME_IOCTL_IO64_CMD",
+                Door::Uring => "NVME_URING_CMD_IO",
+            },
+            error,
+        }
+    }
+}
+
+/// Whether a device knows nothing of NVMe.
+fn is_stranger(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let strange = [Errno::NOTTY, Errno::INVAL, Errno::OPNOTSUPP];
+    let number = error.raw_os_error();
+    strange
+        .iter()
+        .any(|errno| number == Some(errno.raw_os_error()))
+}
+
+fn opened(path: &Path) -> Result<File, NvmeError> {
+    let in_way = |error| NvmeError::Open {
+        path: path.to_owned(),
+        error,
+    };
+    let meta = std::fs::metadata(path).map_err(in_way)?;
+    let kind = FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&meta));
+    if !matches!(kind, FileType::CharacterDevice | FileType::BlockDevice) {
+        return Err(NvmeError::Kind {
+            path: path.to_owned(),
+        });
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).open(path).map_err(in_way)
+}
+
+#[cfg(test)]
+mod tests;
