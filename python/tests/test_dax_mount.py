@@ -118,8 +118,9 @@ def test_programs_ask_look_and_set_while_it_is_mounted(
                 table.write(b"x")
                 os.fdatasync(table.fileno())
         assert _dax(folder)["thresholds"]["after"] == 10 and _dax(folder)["settings"]["after"] == 20
-        shown = entresol_command("dax", "top", folder, "--once").out.replace("\u00a0", " ")
-        assert "after 10 writes (set to 70/20/20)" in " ".join(shown.split())
+        shown = entresol_command("dax", "top", folder, "--once")
+        words = " ".join(shown.out.replace("\u00a0", " ").split())
+        assert "after 10 writes (set to 70/20/20)" in words
         os.close(log)
         mount.stop()
     lines = trace.read_text().splitlines()

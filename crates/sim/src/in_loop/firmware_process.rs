@@ -207,7 +207,8 @@ impl Process {
         let wanted = PageSize::KIB_4.bytes() * pages;
         OnDrive::new(taken, geometry, wanted)
             .map(Box::new)
-            .map_err(|(back, why)| {
+            .map_err(|refused| {
+                let (back, why) = *refused;
                 *drive = Some(back);
                 why
             })

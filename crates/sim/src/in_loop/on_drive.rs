@@ -82,15 +82,15 @@ impl OnDrive {
         drive: Drive,
         geometry: FlashGeometry,
         wanted: Bytes,
-    ) -> Result<Self, (Drive, String)> {
+    ) -> Result<Self, Box<(Drive, String)>> {
         if let Err(error) = drive.must_hold(wanted) {
-            return Err((drive, error.to_string()));
+            return Err(Box::new((drive, error.to_string())));
         }
         let unit = geometry.unit_size.bytes().get();
         if !unit.is_multiple_of(GRAIN as u64) {
             let text =
                 format!("a drive is read in pieces of {GRAIN} B, and ftl.mapping_unit is not");
-            return Err((drive, text));
+            return Err(Box::new((drive, text)));
         }
         let count = drive.size().get() / geometry.page_size().get();
         Ok(Self {
