@@ -259,23 +259,50 @@ impl<I: LogIndex> WriteLog<I> {
     }
 
     /// The lines that compaction of a page takes: those of the sealed half, and if `before` is not
-    /// none, newer ones of the active half in slots before it.
-    pub fn lines_to_compact(
+    /// none, newer ones of the active half in slots before it. They are put behind what is there.
+    pub fn collect_to_compact(
         &self,
         lpa: Lpa,
         before: Option<LogSlot>,
+        lines: &mut Vec<(LineInPage, LogSlot)>,
+    ) {
+        // Each index is searched once, so the newer ones are found first and come last.
+        let begin = lines.len();
+        let mut newer = LineMask::EMPTY;
+        if let Some(before) = before {
+            for (line, slot) in self.merged_lines(lpa, before) {
+                newer.insert(line);
+                lines.push((line, slot));
+            }
+        }
+        let count = lines.len() - begin;
+        for (line, slot) in self.sealed_lines(lpa) {
+            if !newer.contains(line) {
+                lines.push((line, slot));
+            }
+        }
+        lines[begin..].rotate_left(count);
+    }
+
+    /// Which lines these are.
+    pub fn mask_to_compact(&self, lpa: Lpa, before: Option<LogSlot>) -> LineMask {
+        let mut lines = self.sealed_mask(lpa);
+        if let Some(before) = before {
+            for (line, _) in self.merged_lines(lpa, before) {
+                lines.insert(line);
+            }
+        }
+        lines
+    }
+
+    /// The lines of a page in the active half, in slots before this one.
+    pub fn merged_lines(
+        &self,
+        lpa: Lpa,
+        before: LogSlot,
     ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let newer = move || {
-            let active = before.map(|before| (before, &self.active().index));
-            active.into_iter().flat_map(move |(before, index)| {
-                let lines = index.lines(lpa);
-                lines.filter(move |(_, slot)| *slot < before)
-            })
-        };
-        let outdated: LineMask = newer().map(|(line, _)| line).collect();
-        self.sealed_lines(lpa)
-            .filter(move |(line, _)| !outdated.contains(*line))
-            .chain(newer())
+        let lines = self.active().index.lines(lpa);
+        lines.filter(move |(_, slot)| *slot < before)
     }
 
     /// Forgets lines of a page in the active half, because they are on flash.
@@ -388,6 +415,7 @@ impl<I: LogIndex> WriteLog<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     const A: LineInPage = LineInPage::new(0);
     const B: LineInPage = LineInPage::new(9);
@@ -447,9 +475,8 @@ mod tests {
             assert_eq!(log.append(Lpa::new(7), B).0, LogSlot::new(slot));
         }
         log.append(Lpa::new(8), A);
-        let taken: Vec<_> = log
-            .lines_to_compact(Lpa::new(7), Some(log.next_slot()))
-            .collect();
+        let (next, mut taken) = (log.next_slot(), Vec::new());
+        log.collect_to_compact(Lpa::new(7), Some(next), &mut taken);
         assert_eq!(taken, [(A, LogSlot::new(0)), (B, LogSlot::new(7))]);
         log.audit();
         assert!(log.drop_page(Lpa::new(7)));
@@ -488,9 +515,16 @@ mod tests {
         let before = log.next_slot();
         assert!(before > newer);
         let newest = log.append(page, B).0;
-        let mut lines: Vec<_> = log.lines_to_compact(page, Some(before)).collect();
-        lines.sort_unstable();
-        assert_eq!(lines, [(A, newer), (B, LogSlot::new(1))]);
+        let mut lines = vec![(B, newest)];
+        log.collect_to_compact(page, Some(before), &mut lines);
+        // Those of the sealed half come first.
+        assert_eq!(
+            lines,
+            [(B, newest), (B, LogSlot::new(1)), (A, newer)],
+            "what was there stays"
+        );
+        assert_eq!(log.mask_to_compact(page, Some(before)).count(), 2);
+        assert_eq!(log.mask_to_compact(page, None).count(), 2);
         log.drop_sealed_page(page);
         log.drop_active_lines(page, [A].into_iter().collect());
         assert_eq!((log.find(page, A), log.find(page, B)), (None, Some(newest)));

@@ -106,6 +106,12 @@ impl AnyController {
         either!(self, controller => controller.failures())
     }
 
+    /// Whether lines of the log are on their way to flash, or are to be.
+    #[inline]
+    pub fn empties_log(&self) -> bool {
+        either!(self, controller => controller.empties_log())
+    }
+
     /// How full everything is.
     pub fn fullness(&self) -> Fullness {
         either!(self, controller => controller.fullness())

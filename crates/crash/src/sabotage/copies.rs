@@ -91,7 +91,7 @@ impl<P: Platform> Sabotage<P> {
                 match bug {
                     Bug::MoveUnfilled if is_move => None,
                     Bug::EvictedUnwritten if is_eviction => None,
-                    Bug::RestForgotten if !is_move && lines != self.all_lines => {
+                    Bug::RestForgotten if !is_move && matches!(from, PagePlace::Register(_)) => {
                         Some(Action::CopyPage(PagePlace::Zero, to, lines))
                     }
                     _ => Some(action),

@@ -20,7 +20,7 @@ use crate::log_index::LogIndex;
 use crate::platform::{BufferId, Cell, NandTag, PagePlace, Platform, Timer};
 use crate::work::Work;
 use units::address::LINE_BYTES;
-use units::{LineMask, Lpa, Time};
+use units::{Lpa, Time};
 
 /// Pages that are compacted at a time although every die is busy.
 const ALWAYS_LAUNCHED: u32 = 16;
@@ -158,12 +158,12 @@ impl<I: LogIndex> Controller<I> {
             self.submit(copied, buffer, platform);
         } else if let Some(older) = self.back_end.buffer_with(lpa) {
             // A page written through the block port is on its way to flash.
-            self.merge(at, (lpa, taken), PagePlace::Buffer(older), buffer, platform);
+            self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
         } else if taken == self.constants.all_lines
             || !self.back_end.is_mapped(lpa)
             || log.is_at_hand(lpa)
         {
-            self.merge(at, (lpa, taken), PagePlace::Zero, buffer, platform);
+            self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {
             self.stats.coalescing_reads += 1;
             self.back_end
@@ -185,8 +185,7 @@ impl<I: LogIndex> Controller<I> {
             return self.give_up_page(now, buffer, platform);
         }
         log.begin_to_collect(lpa);
-        let page = (lpa, log.mask_to_compact(lpa));
-        self.merge(now, page, PagePlace::Register(tag), buffer, platform);
+        self.merge(now, lpa, PagePlace::Register(tag), buffer, platform);
     }
 
     /// The page went to the host or was given up meanwhile: nothing is left to program.
@@ -205,19 +204,23 @@ impl<I: LogIndex> Controller<I> {
     fn merge<P: Platform>(
         &mut self,
         at: Time,
-        (lpa, logged): (Lpa, LineMask),
+        lpa: Lpa,
         older: PagePlace,
         buffer: BufferId,
         platform: &mut P,
     ) {
-        self.stats.compacted_lines += u64::from(logged.count());
-        let rest = self.constants.all_lines.without(logged);
-        platform.copy_page(older, PagePlace::Buffer(buffer), rest);
         let log = self.log.as_ref().expect("only a log is compacted");
+        let all = self.constants.all_lines;
+        // The whole page in one piece costs less than what is left between the lines of the log,
+        // which come on top. Zeroes are left out where lines take their place.
+        let copied = match older {
+            PagePlace::Zero => all.without(log.mask_to_compact(lpa)),
+            _ => all,
+        };
+        platform.copy_page(older, PagePlace::Buffer(buffer), copied);
         let (collected, charges) = (&mut self.collected, &self.charges);
         let mut merged = platform.timed(Work::CompactionMerge, |platform| {
-            collected.clear();
-            collected.extend(log.lines_to_compact(lpa));
+            log.collect_to_compact(lpa, collected);
             // They lie anywhere in the log: one copy right behind the other, none of which waits
             // for the memory of the one before.
             for (line, slot) in &*collected {
@@ -229,6 +232,7 @@ impl<I: LogIndex> Controller<I> {
                 merged.max(charges.compaction(at, moved, platform))
             })
         });
+        self.stats.compacted_lines += self.collected.len() as u64;
         merged = merged.max(platform.charge(at, Work::CompactionMerge));
         self.take_when_collected(lpa, platform);
         self.submit(merged, buffer, platform);
@@ -264,9 +268,11 @@ impl<I: LogIndex> Controller<I> {
         };
         let log = self.log.as_ref().expect("only a log is compacted");
         let mut written = self.cache.written(mshr);
-        for (line, sealed) in log.lines_to_compact(lpa) {
+        log.collect_to_compact(lpa, &mut self.collected);
+        for (line, sealed) in &self.collected {
+            let line = *line;
             if written.insert(line) {
-                let newest = log.find_committed(lpa, line).unwrap_or(sealed);
+                let newest = log.find_committed(lpa, line).unwrap_or(*sealed);
                 let to = Cell::Page(PagePlace::Frame(frame), line);
                 platform.copy_line(Cell::Log(newest), to);
             }

@@ -29,6 +29,13 @@ pub struct Fullness {
 }
 
 impl<I: LogIndex> Controller<I> {
+    /// Whether lines of the log are on their way to flash, or are to be.
+    #[inline]
+    pub fn empties_log(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| log.is_compacting() || log.is_draining())
+    }
+
     /// How full everything is. Costs a few additions.
     pub fn fullness(&self) -> Fullness {
         let (log, ftl) = (self.log.as_ref(), self.back_end.ftl());

@@ -212,18 +212,16 @@ impl<I: LogIndex> Log<I> {
         }
     }
 
-    /// The lines that compaction of a page takes.
-    pub(crate) fn lines_to_compact(
-        &self,
-        lpa: Lpa,
-    ) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
+    /// The lines that compaction of a page takes, in place of what `lines` had.
+    pub(crate) fn collect_to_compact(&self, lpa: Lpa, lines: &mut Vec<(LineInPage, LogSlot)>) {
         let before = self.merged_before(lpa);
-        self.lines.lines_to_compact(lpa, before)
+        lines.clear();
+        self.lines.collect_to_compact(lpa, before, lines);
     }
 
     /// Which lines these are.
     pub(crate) fn mask_to_compact(&self, lpa: Lpa) -> LineMask {
-        self.lines_to_compact(lpa).map(|(line, _)| line).collect()
+        self.lines.mask_to_compact(lpa, self.merged_before(lpa))
     }
 
     /// Whether compaction of a page needs no older copy of it. Its program goes past a die then.
@@ -248,12 +246,11 @@ impl<I: LogIndex> Log<I> {
             platform.record(Record::Dropped(slot));
         }
         self.lines.drop_sealed_page(lpa);
-        let merged = self.merged_before(lpa);
-        if merged.is_none() {
+        let Some(merged) = self.merged_before(lpa) else {
             return;
-        }
+        };
         let mut gone = LineMask::EMPTY;
-        for (line, slot) in self.lines.lines_to_compact(lpa, merged) {
+        for (line, slot) in self.lines.merged_lines(lpa, merged) {
             platform.record(Record::Dropped(slot));
             gone.insert(line);
         }

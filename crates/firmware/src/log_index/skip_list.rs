@@ -138,8 +138,7 @@ impl LogIndex for SkipList {
     }
 
     fn lines(&self, lpa: Lpa) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let list = self.list(lpa).into_iter();
-        list.flat_map(|list| self.chunks.lines(list))
+        self.chunks.lines(self.list(lpa))
     }
 
     fn remove_line(&mut self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {

@@ -45,8 +45,8 @@ impl<B: DataPlane> Engine<B> {
 
     /// Ends the drains, if what was logged before is on flash.
     pub(super) fn end_drains(&mut self, now: Time) {
-        let fullness = self.soc.controller.fullness();
-        if fullness.is_compacting || fullness.is_draining {
+        // With every event of a drain this is asked.
+        if self.soc.controller.empties_log() {
             return;
         }
         for index in std::mem::take(&mut self.draining) {

@@ -57,6 +57,41 @@ impl Chunk {
     }
 }
 
+/// The lines of a list, one after the other. A loop of its own: iterators within iterators take
+/// several times as many instructions, and compaction goes through the lines of every page often.
+pub(super) struct Lines<'l> {
+    lists: &'l ChunkLists,
+    codes: core::slice::Iter<'l, u32>,
+    /// Lines of the chunk that was looked at, and the slot of the first of them.
+    rest: Range<u16>,
+    slot: u32,
+}
+
+impl Iterator for Lines<'_> {
+    type Item = (LineInPage, LogSlot);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            let code = *self.codes.next()?;
+            let first = self.lists.line(code);
+            // The last line of a run has a code of its own.
+            let end = match ChunkLists::is_run(code) {
+                true => self.lists.line(self.codes.as_slice()[0]),
+                false => first + 1,
+            };
+            (self.rest, self.slot) = (first..end, self.lists.slot(code));
+        }
+        let found = (
+            LineInPage::new(self.rest.start),
+            self.lists.slot_of(self.slot),
+        );
+        self.rest.start += 1;
+        self.slot += 1;
+        Some(found)
+    }
+}
+
 /// The chunk list of a page: where its block begins, in units of the smallest one << bits of a line
 /// | codes less one. The count says how large the block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -211,21 +246,15 @@ impl ChunkLists {
         self.blocks.give_back(self.block(list));
     }
 
-    /// The logged lines of a page, in ascending order.
-    pub(super) fn lines(&self, list: List) -> impl Iterator<Item = (LineInPage, LogSlot)> + '_ {
-        let codes = self.codes(list);
-        (0..codes.len()).flat_map(move |at| {
-            let (first, slot) = (self.line(codes[at]), self.slot(codes[at]));
-            let end = if Self::is_run(codes[at]) {
-                self.line(codes[at + 1])
-            } else {
-                first + 1
-            };
-            (first..end).map(move |line| {
-                let slot = slot + u32::from(line - first);
-                (LineInPage::new(line), self.slot_of(slot))
-            })
-        })
+    /// The logged lines of a page, in ascending order; none of one that has no list.
+    #[inline]
+    pub(super) fn lines(&self, list: Option<List>) -> Lines<'_> {
+        Lines {
+            lists: self,
+            codes: list.map_or(&[][..], |list| self.codes(list)).iter(),
+            rest: 0..0,
+            slot: 0,
+        }
     }
 
     /// The slot of a line.
