@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from entresol import _core
+from entresol.drive import Drive as Drive
 from entresol.errors import UserError
 from entresol.known_types import Design as Design
 from entresol.known_types import DevicePreset as DevicePreset
@@ -156,17 +157,6 @@ class Run:
 def processors() -> list[str]:
     """Names of the processors that firmware in the loop can be timed for."""
     return _core.processors()
-
-
-@dataclass(frozen=True)
-class Drive:
-    """A file or a block device that is the flash of firmware in the loop."""
-
-    path: Path
-    size: str | None
-    """How much of it, from its beginning; all if left out."""
-    overwrites_device: bool
-    """Whether it may be a block device, on which everything is lost."""
 
 
 def serve_firmware(socket: Path, runs: int | None, drive: Drive | None, tell: Listening) -> None:

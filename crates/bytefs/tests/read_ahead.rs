@@ -279,7 +279,8 @@ fn lookups_by_size_read_one_block_of_names() {
                     device = fs.into_device();
                 }
                 if names > 5_000 {
-                    // Whose name is not there has no inode to be read; an empty block may be behind.
+                    // Whose name is not there has no inode to be read; an empty block may be
+                    // behind.
                     let tenths = if first == 0 { 31 } else { 25 };
                     assert!(reads * 10 <= u64::from(LOOKUPS) * tenths, "{reads} reads");
                 }
