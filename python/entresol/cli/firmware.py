@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import socket as sockets
-import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -86,7 +85,9 @@ def serve(
 
 
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    # Not by sys.stdin, whose lock an interpreter that ends meanwhile cannot have.
+    while os.read(0, 4096):
+        pass
     os._exit(0)
 
 
