@@ -150,7 +150,7 @@ impl<P: Policy> Dax<P> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{AnyPolicy, Dax, PolicyKind, Ratio, Settings};
+    use crate::{AnyPolicy, Dax, FileId, PolicyKind, Ratio, Settings};
     use units::{Picos, Time};
 
     fn at(micros: u64) -> Time {
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Six synced writes upgrade a range; so many syncs of it are served; it is let go in so long.
-    fn life(served: u32, moved: u64) -> Ratio {
+    /// Six synced writes have upgraded a range.
+    fn upgraded() -> (Dax, FileId) {
         let mut dax = learning();
         let file = dax.open();
         for _ in 0..6 {
@@ -192,6 +192,12 @@ mod tests {
             dax.wrote_back(file, 0, 1, at(0));
         }
         move_all(&mut dax, at(0), at(0));
+        (dax, file)
+    }
+
+    /// So many syncs of an upgraded range are served; it is let go in so long.
+    fn life(served: u32, moved: u64) -> Ratio {
+        let (mut dax, file) = upgraded();
         (0..served).for_each(|_| dax.served(file, 3, 1));
         let later = 30_000_000;
         move_all(&mut dax, at(later), at(later + moved));
@@ -210,13 +216,7 @@ mod tests {
     #[test]
     fn a_file_that_is_removed_leaves_too() {
         for (served, after) in [(3, 5), (0, 11)] {
-            let mut dax = learning();
-            let file = dax.open();
-            for _ in 0..6 {
-                dax.wrote(file, 0, 1, at(0));
-                dax.wrote_back(file, 0, 1, at(0));
-            }
-            move_all(&mut dax, at(0), at(0));
+            let (mut dax, file) = upgraded();
             (0..served).for_each(|_| dax.served(file, 0, 1));
             dax.forget(file);
             assert_eq!(now_of(&dax).after_writes, after);
