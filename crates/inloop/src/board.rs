@@ -1,6 +1,6 @@
 //! The firmware's end: it is asked, and answers.
 
-use crate::command::Command;
+use crate::command::{Command, What};
 use crate::hello::Hello;
 use crate::reply::Reply;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +17,9 @@ use std::time::Duration;
 const LOOKS: u32 = 1_000;
 /// Offers before the firmware sleeps.
 const OFFERS: u32 = 200;
+/// Entries about one command before the firmware waits until they are read. The ring has twice as
+/// many, and who writes into it does not look at who reads.
+const MOST_AT_ONCE: usize = shm::ENTRIES / 2;
 /// A run that does not say what it wants by then wants nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -75,6 +78,8 @@ pub struct Board {
     region: Region,
     commands: Reader,
     replies: Writer,
+    /// Entries that were written since the run was last known to have read all.
+    unread: usize,
 }
 
 impl Board {
@@ -103,6 +108,7 @@ impl Board {
             region,
             commands: Reader::new(Ring::Submissions),
             replies: Writer::new(Ring::Answers),
+            unread: 0,
         };
         Ok(Some((board, device)))
     }
@@ -113,6 +119,19 @@ impl Board {
     /// It means nothing; a sentence.
     #[inline]
     pub fn next_command(&mut self) -> Result<Option<Command>, String> {
+        self.unread = 0;
+        match self.hear()? {
+            Some(Command {
+                tag,
+                what: What::GoOn,
+                ..
+            }) => Err(format!("command {tag} is to go on, and does not wait")),
+            command => Ok(command),
+        }
+    }
+
+    #[inline]
+    fn hear(&mut self) -> Result<Option<Command>, String> {
         loop {
             for _ in 0..OFFERS {
                 for _ in 0..LOOKS {
@@ -144,21 +163,212 @@ impl Board {
         handshake::listen(&self.socket) != Heard::Gone
     }
 
-    /// Says something about a command.
+    /// Says something about a command. Behind many things it waits until the run has read them.
+    ///
+    /// # Errors
+    /// The run does something else meanwhile; a sentence. Or it has gone: none.
     #[inline]
-    pub fn say(&mut self, tag: u64, reply: &Reply) {
-        self.push(reply.words(tag));
+    pub fn say(&mut self, tag: u64, reply: &Reply) -> Result<(), Option<String>> {
+        self.push(reply.words(tag))
     }
 
-    /// Puts words into the ring as they are.
+    /// Puts words about a command into the ring as they are.
+    ///
+    /// # Errors
+    /// As of [`Board::say`].
     #[inline]
-    pub fn push(&mut self, words: Words) {
+    pub fn push(&mut self, words: Words) -> Result<(), Option<String>> {
+        if self.unread == MOST_AT_ONCE {
+            self.wait_until_read(words[1])?;
+        }
+        self.unread += 1;
         self.replies.push(&self.region, words);
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_until_read(&mut self, tag: u64) -> Result<(), Option<String>> {
+        self.replies.push(&self.region, Reply::More.words(tag));
+        match self.hear()? {
+            None => Err(None),
+            Some(command) if command.what == What::GoOn && command.tag == tag => {
+                self.unread = 0;
+                Ok(())
+            }
+            Some(command) => Err(Some(format!(
+                "command {} comes before command {tag} is answered",
+                command.tag
+            ))),
+        }
     }
 
     /// Stops at a command, and says why.
     pub fn stop(&mut self, tag: u64, why: &str) {
         Note::Stopped.leave(&self.region, why);
-        self.say(tag, &Reply::Stopped);
+        self.replies.push(&self.region, Reply::Stopped.words(tag));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Host, Reaction};
+    use firmware::Work;
+    use soc::Timed;
+    use std::thread::{sleep, spawn};
+    use units::{Picos, Time};
+
+    const MANY: u64 = 2_000;
+
+    fn timed(number: u64) -> Option<(Timed, Picos)> {
+        Some((Timed::Work(Work::CacheInsert), Picos::new(number)))
+    }
+
+    /// A firmware process that says about its first command more than the ring has room for.
+    /// What it hears last of the run: a command, that the run has gone, or why it stops.
+    fn talkative(socket: UnixStream) -> Result<Option<Command>, String> {
+        let welcome = Board::welcome(socket, |_| Ok(()));
+        let (mut board, ()) = welcome.unwrap().unwrap();
+        let command = board.next_command()?.unwrap();
+        let said = (0..MANY).try_for_each(|number| {
+            let times = Reply::Times([timed(number), None, None, None, None]);
+            board.say(command.tag, &times)
+        });
+        let done = Reply::Done {
+            deadline: None,
+            times: [None; 5],
+        };
+        match said.and_then(|()| board.say(command.tag, &done)) {
+            Ok(()) => board.next_command(),
+            Err(None) => Ok(None),
+            Err(Some(why)) => Err(why),
+        }
+    }
+
+    /// A run that reads nothing for a while.
+    struct Slow {
+        socket: UnixStream,
+        region: Region,
+        commands: Writer,
+        replies: Reader,
+    }
+
+    impl Slow {
+        fn begin(mut socket: UnixStream) -> Self {
+            Hello::default().send(&mut socket).unwrap();
+            let handshake::Reply::Memory(file) = handshake::reply(&socket).unwrap() else {
+                panic!("the run is refused")
+            };
+            let mut slow = Self {
+                socket,
+                region: Region::new(&file, Layout::place(0)).unwrap(),
+                commands: Writer::new(Ring::Submissions),
+                replies: Reader::new(Ring::Answers),
+            };
+            slow.send(0, What::Event);
+            sleep(Duration::from_millis(50));
+            slow
+        }
+
+        fn send(&mut self, tag: u64, what: What) {
+            let at = Time::ZERO;
+            let words = Command { tag, at, what }.words();
+            self.commands.push(&self.region, words);
+            if shm::ring::must_ring(&self.region, Side::Server) {
+                handshake::ring(&self.socket);
+            }
+        }
+
+        fn next(&mut self) -> Reply {
+            loop {
+                if let Some(words) = self.replies.pop(&self.region).unwrap() {
+                    return Reply::from_words(&words).unwrap().1;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn pair() -> (
+        UnixStream,
+        std::thread::JoinHandle<Result<Option<Command>, String>>,
+    ) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (ours, spawn(move || talkative(theirs)))
+    }
+
+    #[test]
+    fn a_run_that_reads_late_misses_nothing() {
+        let (socket, firmware) = pair();
+        let mut run = Slow::begin(socket);
+        let mut number = 0;
+        loop {
+            match run.next() {
+                Reply::Times(times) => {
+                    assert_eq!(times[0], timed(number));
+                    number += 1;
+                }
+                Reply::More => {
+                    sleep(Duration::from_millis(1));
+                    run.send(0, What::GoOn);
+                }
+                Reply::Done { .. } => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(number, MANY);
+        drop(run);
+        assert_eq!(firmware.join().unwrap(), Ok(None));
+    }
+
+    #[test]
+    fn a_host_reads_any_number_of_times() {
+        let (socket, firmware) = pair();
+        let mut host = Host::over(socket, &Hello::default(), PATIENCE).unwrap();
+        let mut reaction = Reaction::default();
+        host.ask(Time::ZERO, What::Event, &mut reaction).unwrap();
+        let expected: Vec<_> = (0..MANY).filter_map(timed).collect();
+        assert_eq!(reaction.times, expected);
+        drop(host);
+        assert_eq!(firmware.join().unwrap(), Ok(None));
+    }
+
+    #[test]
+    fn what_comes_instead_of_going_on_is_a_sentence() {
+        let cases = [
+            (1, What::Event, "command 1 comes before command 0"),
+            (1, What::GoOn, "command 1 comes before command 0"),
+        ];
+        for (tag, what, expected) in cases {
+            let (socket, firmware) = pair();
+            let mut run = Slow::begin(socket);
+            while run.next() != Reply::More {}
+            run.send(tag, what);
+            let why = firmware.join().unwrap().unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_leaves_instead_of_going_on_has_gone() {
+        let (socket, firmware) = pair();
+        let mut run = Slow::begin(socket);
+        while run.next() != Reply::More {}
+        drop(run);
+        assert_eq!(firmware.join().unwrap(), Ok(None));
+    }
+
+    #[test]
+    fn going_on_without_waiting_is_a_sentence() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let firmware = spawn(move || {
+            let welcome = Board::welcome(theirs, |_| Ok(()));
+            let mut board = welcome.unwrap().unwrap().0;
+            board.next_command()?;
+            board.next_command()
+        });
+        Slow::begin(ours).send(0, What::GoOn);
+        let why = firmware.join().unwrap().unwrap_err();
+        assert!(why.contains("does not wait"), "{why}");
     }
 }

@@ -60,6 +60,8 @@ pub enum What {
     End,
     /// What is behind the firmware?
     Flash,
+    /// What was said so far of the command with this tag has been read.
+    GoOn,
 }
 
 /// A command with its name and its time.
@@ -126,6 +128,7 @@ impl Command {
             What::Begin => plain(0x17),
             What::End => plain(0x18),
             What::Flash => plain(0x19),
+            What::GoOn => plain(0x1a),
         }
     }
 
@@ -183,6 +186,7 @@ impl Command {
             0x17 => What::Begin,
             0x18 => What::End,
             0x19 => What::Flash,
+            0x1a => What::GoOn,
             _ => {
                 let Some(op) = op_of(code & !WARM, c & DELAY_ALLOWED != 0) else {
                     return strange(&format!("operation {code:#x}, which there is not"));
@@ -256,6 +260,7 @@ mod tests {
             Just(What::Begin),
             Just(What::End),
             Just(What::Flash),
+            Just(What::GoOn),
         ]
     }
 

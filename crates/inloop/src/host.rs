@@ -144,6 +144,7 @@ impl Host {
                     reaction.deadline = deadline;
                     return Ok(());
                 }
+                Reply::More => self.put(self.done, at, What::GoOn),
                 Reply::Stopped => return Err(self.stopped()),
             }
         }
@@ -153,6 +154,11 @@ impl Host {
     fn send(&mut self, at: Time, what: What) {
         let tag = self.sent;
         self.sent += 1;
+        self.put(tag, at, what);
+    }
+
+    #[inline]
+    fn put(&mut self, tag: u64, at: Time, what: What) {
         let words = Command { tag, at, what }.words();
         self.commands.push(&self.region, words);
         if must_ring(&self.region, Side::Server) {

@@ -41,4 +41,4 @@ pub use shm::ring::Words;
 pub use tape::{Tape, TapeError};
 
 /// Version of the messages.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;

@@ -108,6 +108,8 @@ pub enum Reply {
         /// The last of what its work took.
         times: [Option<(Timed, Picos)>; MOST_TIMES],
     },
+    /// More follows when the host has read what is there.
+    More,
     /// The firmware has stopped; why is in the region.
     Stopped,
 }
@@ -118,6 +120,7 @@ const OFFERED: u8 = 0x82;
 const ARRIVED: u8 = 0x83;
 const TIMES: u8 = 0x84;
 const FLASH: u8 = 0x85;
+const MORE: u8 = 0x86;
 const STOPPED: u8 = 0x8f;
 
 impl Reply {
@@ -166,6 +169,7 @@ impl Reply {
                 let due = deadline.map_or(u64::MAX, Time::as_picos);
                 timed(DONE, due, times)
             }
+            Self::More => [first(MORE, 0), tag, 0, 0, 0, 0, 0, 0],
             Self::Stopped => [first(STOPPED, 0), tag, 0, 0, 0, 0, 0, 0],
         }
     }
@@ -231,6 +235,7 @@ impl Reply {
                 deadline: (second != u64::MAX).then(|| Time::from_picos(second)),
                 times: times()?,
             },
+            MORE => Self::More,
             STOPPED => Self::Stopped,
             _ => return strange(&format!("a reply of kind {code:#x}")),
         };
@@ -284,6 +289,7 @@ mod tests {
             page.prop_map(|(lpa, at)| Reply::Arrived(lpa, at)),
             times().prop_map(Reply::Times),
             (deadline, times()).prop_map(|(deadline, times)| Reply::Done { deadline, times }),
+            Just(Reply::More),
             Just(Reply::Stopped),
         ]
     }
@@ -299,7 +305,7 @@ mod tests {
             let _ = Reply::from_words(&words);
             let mut known = words;
             known[0] = known[0] & !(0xffff << 32) | u64::from(VERSION) << 40 | 0x80 << 32;
-            known[0] |= (words[1] % 5) << 32;
+            known[0] |= (words[1] % 7) << 32;
             let _ = Reply::from_words(&known);
         }
     }

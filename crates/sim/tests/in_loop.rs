@@ -250,7 +250,7 @@ fn an_answer_with_a_wrong_tag_is_a_sentence() {
 #[test]
 fn an_answer_of_another_version_is_a_sentence() {
     let text = error_of(300, PATIENCE, |words| {
-        words[0] ^= 2 << 40;
+        words[0] ^= 1 << 40;
         Fate::Said
     });
     assert!(

@@ -71,16 +71,25 @@ pub fn serve(
                     break;
                 }
                 let mut fate = Fate::Said;
-                process.say(command.tag, |mut words| {
+                let said = process.say(command.tag, |mut words| {
                     if fate == Fate::Said
                         && let Some(mangle) = &mut mangle
                     {
                         fate = mangle(&mut words);
                     }
-                    if fate == Fate::Said {
-                        board.push(words);
+                    match fate {
+                        Fate::Said => board.push(words),
+                        Fate::Lost | Fate::Dies => Ok(()),
                     }
                 });
+                match said {
+                    Ok(()) => {}
+                    Err(Some(why)) => {
+                        board.stop(command.tag, &why);
+                        break;
+                    }
+                    Err(None) => break,
+                }
                 commands += 1;
                 if command.what == What::End || fate == Fate::Dies {
                     break;
@@ -291,7 +300,7 @@ impl Process {
             What::Flash => self.side.replies.push(Reply::Flash {
                 is_drive: self.is_on_drive,
             }),
-            What::End => {}
+            What::End | What::GoOn => {}
         }
         for reply in &mut self.side.replies {
             if let Reply::Answered(answered) = reply {
@@ -346,19 +355,19 @@ impl Process {
         self.warm.forget_offers();
     }
 
-    fn say(&mut self, tag: u64, mut push: impl FnMut(Words)) {
+    fn say<E>(&mut self, tag: u64, mut push: impl FnMut(Words) -> Result<(), E>) -> Result<(), E> {
         for reply in &self.side.replies {
-            push(reply.words(tag));
+            push(reply.words(tag))?;
         }
         let mut rest = &self.charged[..];
         while rest.len() > 5 {
             let (some, others) = rest.split_at(5);
-            push(Reply::Times(five(some)).words(tag));
+            push(Reply::Times(five(some)).words(tag))?;
             rest = others;
         }
         let deadline = self.side.queue.next_time();
         let times = five(rest);
-        push(Reply::Done { deadline, times }.words(tag));
+        push(Reply::Done { deadline, times }.words(tag))
     }
 
     fn served(&self, commands: u64) -> Served {
