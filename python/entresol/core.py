@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from entresol import _core
 from entresol.drive import Drive as Drive
@@ -39,6 +39,7 @@ ImageError = _core.ImageError
 DeviceError = _core.DeviceError
 
 Json = dict[str, Any]
+Answer = TypeVar("Answer")
 """An object as the core writes it."""
 
 SharedDevice = _core.SharedDevice
@@ -106,15 +107,15 @@ class Run:
     ) -> tuple[RunResult, bytes]:
         """As `execute`, with a firmware process as the device, which has `patience` seconds for an
         answer; also the recording of its times. Raises `SimulationError` if it misbehaves."""
-        recording = b""
+        words = (str(socket), processor, max(1, round(patience * 1000)))
+        text, recording = _guarded(lambda: _core.execute_in_loop(self._run, *words))
+        return cast(RunResult, _object(text)), recording
 
-        def execute() -> str:
-            nonlocal recording
-            milliseconds = max(1, round(patience * 1000))
-            text, recording = _core.execute_in_loop(self._run, str(socket), processor, milliseconds)
-            return text
-
-        return cast(RunResult, _executed(execute)), recording
+    def execute_on_nvme(self, path: Path, dialect: str) -> tuple[RunResult, bytes]:
+        """As `execute`, with an NVMe device as the device, whose contents are lost; also the
+        recording of what it said. Raises `UserError` and `SimulationError` if it is none."""
+        text, recording = _guarded(lambda: _core.execute_on_nvme(self._run, str(path), dialect))
+        return cast(RunResult, _object(text)), recording
 
     def execute_fed(self, recording: bytes) -> RunResult:
         """As `execute`, with the recorded times of a run in the loop."""
@@ -375,7 +376,7 @@ def _executed(execute: Callable[[], str]) -> Json:
     return _object(_guarded(execute))
 
 
-def _guarded(work: Callable[[], str]) -> str:
+def _guarded(work: Callable[[], Answer]) -> Answer:
     try:
         return work()
     except BaseException as error:

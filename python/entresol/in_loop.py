@@ -1,4 +1,4 @@
-"""Runs whose device is a firmware process, or a recording of one."""
+"""Runs whose device is a firmware process or an NVMe device, or a recording of one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from entresol.interruption import POLL_SECONDS, Interruption
 from entresol.result_types import RunResult
 
 MODELLED = "modelled"
+NVME = ("nvme", "opencxd")
+"""Devices of their own: ours, and with the commands of OpenCXD's artifact."""
 SUFFIX = ".times"
 START_SECONDS = 30.0
 STOP_SECONDS = 5.0
@@ -34,10 +36,11 @@ class Device:
     """Where the device's answers come from, if not from the model alone."""
 
     kind: str
-    """`loop` or `recorded`."""
+    """`loop`, `nvme`, `opencxd` or `recorded`."""
     place: Path | None
-    """Of `loop`: the socket of a firmware process that runs; none is started then. Of `recorded`:
-    a recording, or a directory of them."""
+    """Of `loop`: the socket of a firmware process that runs; none is started then. Of `nvme` and
+    `opencxd`, which differ in their commands: the device. Of `recorded`: a recording, or a
+    directory of them."""
     processor: str
     """The name of a processor, or its TOML."""
     patience: float
@@ -51,10 +54,16 @@ MEASURED = Device("loop", None, "cortex-a53", 10.0)
 
 
 def parse(
-    text: str, processor: str, patience: float, drive: core.Drive | None = None
+    text: str,
+    processor: str,
+    patience: float,
+    drive: core.Drive | None = None,
+    overwrites: bool = False,
 ) -> Device | None:
     """What `--device` says; nothing for the model. Raises `UserError`."""
     kind, _, place = text.partition(":")
+    if kind in NVME:
+        return _nvme(kind, place, drive, overwrites)
     if drive is not None and (kind != "loop" or place):
         raise UserError(
             "--drive is behind a firmware process that is started for the run: write --device "
@@ -69,10 +78,26 @@ def parse(
         if not place:
             raise UserError("--device recorded: name the recording, as recorded:FILE.")
         return Device(kind, Path(place), processor, patience)
-    hint = did_you_mean(kind, (MODELLED, "loop", "recorded"))
+    hint = did_you_mean(kind, (MODELLED, "loop", *NVME, "recorded"))
     raise UserError(
-        f"--device {text}: is none.{hint} Write modelled, loop, loop:SOCKET or recorded:FILE."
+        f"--device {text}: is none.{hint} Write modelled, loop, loop:SOCKET, nvme:PATH, "
+        "opencxd:PATH or recorded:FILE."
     )
+
+
+def _nvme(kind: str, place: str, drive: core.Drive | None, overwrites: bool) -> Device:
+    if not place:
+        raise UserError(f"--device {kind}: name an NVMe device, as {kind}:/dev/ng0n1.")
+    if drive is not None:
+        raise UserError(
+            f"--drive is behind firmware in the loop; {kind}:{place} has its own flash."
+        )
+    if not overwrites:
+        raise UserError(
+            f"--device {kind}:{place}: the run stores into it, and all that is on it is lost: "
+            "say --overwrite-device if that is meant."
+        )
+    return Device(kind, Path(place), MEASURED.processor, MEASURED.patience)
 
 
 def recorded(folder: Path) -> Device:
@@ -86,6 +111,8 @@ def words(device: str, processor: str) -> list[str]:
     """The options that repeat it: names without their places."""
     kind, _, place = device.partition(":")
     options = ["--device", f"{kind}:{Path(place).name}" if place else kind]
+    if kind in NVME:
+        return [*options, "--overwrite-device"]
     return options if kind == "recorded" else [*options, "--processor", Path(processor).name]
 
 
@@ -141,12 +168,14 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
 
             fed.append(Outcome(point, _watched(run, feed, point, watch), b""))
         return fed
-    with _firmware(device) as socket:
+    with _firmware(device) as place:
         outcomes = []
         for run, point in zip(runs, points, strict=True):
 
             def go(run: core.Run = run) -> tuple[RunResult, bytes]:
-                return run.execute_in_loop(socket, device.processor, device.patience)
+                if device.kind in NVME:
+                    return run.execute_on_nvme(place, device.kind)
+                return run.execute_in_loop(place, device.processor, device.patience)
 
             result, recording = _watched(run, go, point, watch)
             outcomes.append(Outcome(point, result, recording))
@@ -185,7 +214,8 @@ def _recording(point: Point, device: Device, count: int) -> bytes:
 
 @contextmanager
 def _firmware(device: Device) -> Iterator[Path]:
-    """The socket of a firmware process, which is started and stopped if none was named."""
+    """The place of a device; of a firmware process, which is started and stopped if none was named,
+    the socket."""
     if device.place is not None:
         yield device.place
         return

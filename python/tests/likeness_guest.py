@@ -15,7 +15,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -212,8 +212,14 @@ def machine(accelerator: str, words: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def said(command: Sequence[str], seconds: float, until: str | None = None) -> str:
-    """What a guest writes to its console until it ends, says a word, or has had its time."""
+def said(
+    command: Sequence[str],
+    seconds: float,
+    until: str | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> str:
+    """What a guest writes to its console until it ends, says a word, or has had its time. `watch`
+    hears all of it again and again meanwhile."""
     with tempfile.TemporaryFile() as log:
         guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + seconds
@@ -221,6 +227,7 @@ def said(command: Sequence[str], seconds: float, until: str | None = None) -> st
             while True:
                 ended = guest.poll() is not None
                 words = os.pread(log.fileno(), 1 << 22, 0).decode(errors="replace")
+                watch(words)
                 if ended or time.monotonic() > deadline or (until is not None and until in words):
                     return words
                 time.sleep(0.1)

@@ -13,6 +13,8 @@
 //! (`shm.rs`);
 //! `bench [--json] in-loop DIRECTORY [NAME=VALUE…] [SETTING…]` sends lines to a firmware process
 //! (`in_loop.rs`);
+//! `bench [--json] on-nvme DEVICE TRACE MACHINE DESIGN [SETTING…]` runs on an NVMe device, which is
+//! overwritten (`on_nvme.rs`);
 //! `bench [OPTION…] log INDEX MIB [LINES]` measures the write log alone (`log.rs`);
 //! `bench [--json] vtime [TASKS [EVENTS]]` runs tasks in virtual time (`vtime.rs`);
 //! `bench dax [WRITES [PATTERN]]` counts writes for transparent DAX (`dax.rs`);
@@ -38,6 +40,7 @@ mod log;
 mod mounting;
 mod nbd;
 mod network;
+mod on_nvme;
 mod passthrough;
 mod replay;
 mod shm;
@@ -91,6 +94,9 @@ fn main() -> ExitCode {
         ["shm-echo", memory] => shm::echo(memory),
         ["in-loop", directory, words @ ..] => in_loop::measure(directory, words, &options),
         ["in-loop-firmware", socket] => in_loop::firmware(socket),
+        ["on-nvme", device, trace, machine, design, settings @ ..] => {
+            on_nvme::measure(device, trace, machine, design, settings, &options)
+        }
         ["nbd-memory", place, size] => nbd::memory(place, size),
         ["over-tcp", words @ ..] => network::measure(words, &options),
         ["files", words @ ..] => files::measure(words, &options),
@@ -116,7 +122,8 @@ fn main() -> ExitCode {
                   steady TRACE MISSES MACHINE DESIGN [SETTING…] | \
                   log INDEX MIB [LINES] | vtime [TASKS [EVENTS]] | dax [WRITES [PATTERN]] | \
                   shm PRESET DIRECTORY [NAME=VALUE…] | \
-                  in-loop DIRECTORY [NAME=VALUE…] [SETTING…] | write FILE [NAME=VALUE…] | \
+                  in-loop DIRECTORY [NAME=VALUE…] [SETTING…] | \
+                  on-nvme DEVICE TRACE MACHINE DESIGN [SETTING…] | write FILE [NAME=VALUE…] | \
                   nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
                   passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
             .to_string()),

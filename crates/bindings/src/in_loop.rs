@@ -1,12 +1,14 @@
 //! Runs whose device is a firmware process, or a recording of one; and the process.
 
 use crate::{ConfigError, Run, SimulationError, to_python};
+use inloop::nvme::{Dialect, Door, Nvme};
 use inloop::{Drive, DriveOptions, Listener, PROCESSORS, Processor, Tape};
 use pyo3::prelude::*;
 use serde_json::json;
 use sim::in_loop::{DeviceSource, serve};
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::Bytes;
 
@@ -36,6 +38,32 @@ fn execute_in_loop(
         processor,
         patience: Duration::from_millis(patience_ms),
     };
+    let mut observe = |progress| run.note(progress);
+    let (result, tape) = py
+        .detach(|| run.prepared.execute_on(&source, &mut observe))
+        .map_err(to_python)?;
+    run.finished();
+    let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
+    Ok((result.json().to_string(), tape))
+}
+
+/// Runs with an NVMe device as the device, which is overwritten; `dialect` is `nvme` (ours) or
+/// `opencxd`. Gives the result as JSON, and the recording of what it has said.
+#[pyfunction]
+fn execute_on_nvme(
+    py: Python<'_>,
+    run: &Run,
+    path: &str,
+    dialect: &str,
+) -> PyResult<(String, Vec<u8>)> {
+    let dialect = match dialect {
+        "opencxd" => Dialect::OpenCxd,
+        _ => Dialect::Entresol,
+    };
+    let path = Path::new(path);
+    let device = Nvme::open(path, dialect, Door::of(path));
+    let device = device.map_err(|error| ConfigError::new_err(error.to_string()))?;
+    let source = DeviceSource::Device(Arc::new(Mutex::new(device)));
     let mut observe = |progress| run.note(progress);
     let (result, tape) = py
         .detach(|| run.prepared.execute_on(&source, &mut observe))
@@ -138,6 +166,7 @@ fn serve_firmware(
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(processors, module)?)?;
     module.add_function(wrap_pyfunction!(execute_in_loop, module)?)?;
+    module.add_function(wrap_pyfunction!(execute_on_nvme, module)?)?;
     module.add_function(wrap_pyfunction!(execute_fed, module)?)?;
     module.add_function(wrap_pyfunction!(serve_firmware, module)?)
 }

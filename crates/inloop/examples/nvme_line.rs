@@ -4,11 +4,13 @@
 //! Usage: `nvme_line DEVICE ADDRESS [DEVICE_FOR_IO_URING]`
 #![forbid(unsafe_code)]
 
-use inloop::nvme::{Accessed, Dialect, Door, Nvme, NvmeError};
+use inloop::nvme::{Accessed, Dialect, Door, LineDevice, Nvme, NvmeError};
 use std::path::Path;
 use std::process::ExitCode;
+use units::LineAddr;
+use units::address::LINE_BYTES;
 
-fn through(door: Door, path: &str, at: u64, mark: u8) -> Result<[Accessed; 2], NvmeError> {
+fn through(door: Door, path: &str, at: LineAddr, mark: u8) -> Result<[Accessed; 2], NvmeError> {
     let mut device = Nvme::open(Path::new(path), Dialect::Entresol, door)?;
     let mut line = [mark; 64];
     let store = device.access(at, true, &mut line)?;
@@ -28,10 +30,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let Ok(at) = at.parse() else {
+    let Ok(at) = at.parse::<u64>() else {
         eprintln!("nvme_line: {at}: is no address; give a number of bytes");
         return ExitCode::from(2);
     };
+    let at = LineAddr::new(at / LINE_BYTES.get());
     for (door, path, mark) in [(Door::Ioctl, path, 0x5a), (Door::Uring, ring, 0xa5)] {
         match through(door, path, at, mark) {
             Ok([store, load]) => {

@@ -10,12 +10,14 @@ mod door;
 use crate::opencxd::{Completion, Done, Operation, Submission};
 use door::{Answer, Doors};
 use rustix::fs::FileType;
+use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use units::Picos;
 use units::address::LINE_BYTES;
+use units::{LineAddr, Picos};
 
 /// Bytes of a line.
 const LINE: usize = LINE_BYTES.get() as usize;
@@ -119,6 +121,12 @@ pub enum NvmeError {
         /// Which.
         path: PathBuf,
     },
+    /// A file system or somebody else has its blocks.
+    #[error("{path}: is in use; unmount it, or name a device that nobody uses")]
+    Busy {
+        /// Which.
+        path: PathBuf,
+    },
     /// The kernel has no such door to it.
     #[error(
         "{path}: this kernel passes no commands to it ({what}): {error}; use Linux 5.19 or later \
@@ -155,8 +163,26 @@ pub enum NvmeError {
     },
 }
 
+/// Whoever stores and loads lines and says what that took.
+pub trait LineDevice: Debug + Send {
+    /// Loads a line into `data`, or stores it.
+    ///
+    /// # Errors
+    /// The device or the kernel refuses.
+    fn access(
+        &mut self,
+        line: LineAddr,
+        is_store: bool,
+        data: &mut [u8; LINE],
+    ) -> Result<Accessed, NvmeError>;
+
+    /// Whether a load gives what was stored.
+    fn keeps_data(&self) -> bool;
+}
+
 /// A load or a store of a line, in a dialect.
-pub fn command(dialect: Dialect, namespace: u32, at: u64, is_store: bool) -> RawCommand {
+pub fn command(dialect: Dialect, namespace: u32, line: LineAddr, is_store: bool) -> RawCommand {
+    let at = line.get() * LINE_BYTES.get();
     let mut command = RawCommand {
         namespace,
         timeout_ms: PATIENCE_MS,
@@ -222,6 +248,19 @@ pub struct Nvme {
     dialect: Dialect,
     door: Door,
     namespace: u32,
+    /// Kept, so that nobody mounts it meanwhile.
+    _blocks: Option<File>,
+}
+
+impl Door {
+    /// The quicker one of those that a device has, by its name.
+    pub fn of(path: &Path) -> Self {
+        let name = path.file_name().and_then(|name| name.to_str());
+        match name.is_some_and(|name| name.starts_with("ng")) {
+            true => Self::Uring,
+            false => Self::Ioctl,
+        }
+    }
 }
 
 impl Nvme {
@@ -250,39 +289,13 @@ impl Nvme {
             dialect,
             door,
             namespace: found,
+            _blocks: blocks_of(path)?,
         };
         if door == Door::Uring {
             let ready = nvme.doors.open_ring();
             ready.map_err(|error| nvme.no_door(error))?;
         }
         Ok(nvme)
-    }
-
-    /// Loads a line into `line`, or stores it.
-    ///
-    /// # Errors
-    /// The device or the kernel refuses.
-    pub fn access(
-        &mut self,
-        at: u64,
-        is_store: bool,
-        line: &mut [u8; LINE],
-    ) -> Result<Accessed, NvmeError> {
-        if self.dialect == Dialect::OpenCxd && at >> 32 != 0 {
-            return Err(NvmeError::Far { at });
-        }
-        let command = command(self.dialect, self.namespace, at, is_store);
-        let answer = match self.door {
-            Door::Ioctl => self.doors.ioctl(command, line),
-            Door::Uring => self.doors.uring(command, line),
-        };
-        let answer = answer.map_err(|error| self.no_door(error))?;
-        accessed(self.dialect, answer).map_err(|status| NvmeError::Status {
-            path: self.path.clone(),
-            what: if is_store { "a store" } else { "a load" },
-            at,
-            status,
-        })
     }
 
     fn no_door(&self, error: io::Error) -> NvmeError {
@@ -294,6 +307,37 @@ impl Nvme {
             },
             error,
         }
+    }
+}
+
+impl LineDevice for Nvme {
+    fn access(
+        &mut self,
+        line: LineAddr,
+        is_store: bool,
+        data: &mut [u8; LINE],
+    ) -> Result<Accessed, NvmeError> {
+        let at = line.get() * LINE_BYTES.get();
+        if self.dialect == Dialect::OpenCxd && at >> 32 != 0 {
+            return Err(NvmeError::Far { at });
+        }
+        let command = command(self.dialect, self.namespace, line, is_store);
+        let answer = match self.door {
+            Door::Ioctl => self.doors.ioctl(command, data),
+            Door::Uring => self.doors.uring(command, data),
+        };
+        let answer = answer.map_err(|error| self.no_door(error))?;
+        accessed(self.dialect, answer).map_err(|status| NvmeError::Status {
+            path: self.path.clone(),
+            what: if is_store { "a store" } else { "a load" },
+            at,
+            status,
+        })
+    }
+
+    /// Commands of OpenCXD's have no data.
+    fn keeps_data(&self) -> bool {
+        self.dialect == Dialect::Entresol
     }
 }
 
@@ -320,7 +364,34 @@ fn opened(path: &Path) -> Result<File, NvmeError> {
         });
     }
     let mut options = OpenOptions::new();
-    options.read(true).write(true).open(path).map_err(in_way)
+    options.read(true).write(true);
+    options.open(path).map_err(in_way)
+}
+
+/// The blocks of a device, for us alone: stores would go under a file system that is mounted.
+/// Nothing where a character device has none.
+fn blocks_of(path: &Path) -> Result<Option<File>, NvmeError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let blocks = match name.and_then(|name| name.strip_prefix("ng")) {
+        Some(rest) => path.with_file_name(format!("nvme{rest}")),
+        None => path.to_owned(),
+    };
+    let mut options = OpenOptions::new();
+    // Of a block device this asks for it exclusively.
+    options
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::EXCL.bits().cast_signed());
+    match options.open(&blocks) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(NvmeError::Busy { path: blocks })
+        }
+        Err(error) => Err(NvmeError::Open {
+            path: blocks,
+            error,
+        }),
+    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,12 @@ impl Tape {
         times.any(|(what, _)| matches!(what, Timed::Flash(_)))
     }
 
+    /// Whether it is of a device of its own: no simulated one can be given its times.
+    pub fn is_of_device(&self) -> bool {
+        let mut times = self.times.iter();
+        times.any(|(what, _)| matches!(what, Timed::Device(_)))
+    }
+
     /// The file's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.times.len() * 8);

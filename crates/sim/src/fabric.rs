@@ -409,12 +409,32 @@ impl Fabric {
             line: pending.line,
             source: pending.source,
         };
+        if let Some(device) = self.in_loop.device() {
+            let response = device.answer(now, &request);
+            let notice = device.notice_of(&request, &response);
+            self.answered_by_device(response, notice);
+            return;
+        }
         let what = |in_loop: &mut InLoop| in_loop.request(request);
         self.on_device("requests go to a device", now, what, |device, host| {
             device.with(host, |controller, platform| {
                 controller.on_request(now, request, platform);
             });
         });
+    }
+
+    /// A device of its own has answered.
+    #[cold]
+    fn answered_by_device(&mut self, response: Response, notice: Option<(Lpa, Time)>) {
+        self.requests.answer(response);
+        self.queue
+            .push(response.at, Event::DeviceSend(response.request));
+        if let Some((lpa, at)) = notice
+            && !self.notices.contains(&lpa)
+        {
+            self.notices.push(lpa);
+            self.queue.push(at, Event::PageArrived(lpa));
+        }
     }
 
     /// Something of the device's own ends or starts.

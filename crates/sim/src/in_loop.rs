@@ -7,20 +7,23 @@
 //! or the run ends with a sentence. A recording of these times gives the run once more without a
 //! process ([`DeviceSource::Recorded`]). See `docs/loop.md`.
 
+mod believed;
 mod bytes;
 mod driver;
 mod firmware_process;
 mod on_drive;
 mod values;
 
+pub use believed::SharedLines;
 pub use driver::Driver;
 pub use firmware_process::{Fate, Mangle, Served, serve};
 
-use crate::config::{Config, MemoryKind};
+use crate::config::{Config, MemoryKind, Migration};
 use crate::device::Device;
 use crate::error::SimError;
 use crate::fabric::Fabric;
 use ::firmware::{Request, RequestOp, Response};
+use believed::Believed;
 use inloop::{Answered, Asked, Hello, Host, LoopError, Processor, Reaction, Tape, What};
 use serde_json::{Value, json};
 use soc::Timed;
@@ -44,7 +47,9 @@ pub enum DeviceSource {
         /// How long it has for an answer.
         patience: Duration,
     },
-    /// The model, with the times of a run in the loop.
+    /// A device of its own, as an NVMe device of this machine, which is believed.
+    Device(SharedLines),
+    /// The model with the times of a run in the loop, or what a device of its own has said.
     Recorded(Tape),
 }
 
@@ -54,6 +59,7 @@ impl DeviceSource {
         match self {
             Self::Modelled => "modelled",
             Self::Loop { .. } => "loop",
+            Self::Device(_) => "nvme",
             Self::Recorded(_) => "recorded",
         }
     }
@@ -61,16 +67,37 @@ impl DeviceSource {
 
 /// What cannot be done in the loop, as clauses.
 pub(crate) fn obstacles(config: &Config, source: &DeviceSource) -> Vec<String> {
-    let DeviceSource::Loop { .. } = source else {
-        return Vec::new();
+    let is_device = match source {
+        DeviceSource::Modelled => return Vec::new(),
+        DeviceSource::Recorded(tape) if !tape.is_of_device() => return Vec::new(),
+        DeviceSource::Loop { .. } => false,
+        DeviceSource::Recorded(_) | DeviceSource::Device(_) => true,
     };
+    if config.design.memory == MemoryKind::Dram {
+        return Vec::new();
+    }
+    let what = if is_device { "nvme" } else { "loop" };
+    let at_once = config.host.migration == host::placement::MigrationKind::Instant;
+    let migration = config.mechanisms().migration;
+    let by_host = matches!(migration, Migration::Tpp | Migration::HostCache);
     let refused = [
-        (config.run.drain_log, "run.drain_log = true"),
-        (config.run.warm_waits > 0, "run.warm_waits above 0"),
+        (config.run.drain_log, "run.drain_log = true; leave it out"),
+        (
+            config.run.warm_waits > 0,
+            "run.warm_waits above 0; leave it out",
+        ),
+        (
+            is_device && by_host,
+            "designs whose host moves pages: there is no command of a whole page; choose another",
+        ),
+        (
+            is_device && at_once,
+            "host.migration = instant; leave it out",
+        ),
     ];
     let refused = refused.into_iter().filter(|(applies, _)| *applies);
     refused
-        .map(|(_, what)| format!("--device loop cannot do {what}; leave it out"))
+        .map(|(_, clause)| format!("--device {what} cannot do {clause}"))
         .collect()
 }
 
@@ -82,9 +109,18 @@ pub(crate) struct Seen {
     pub(crate) arrived: Vec<(Lpa, Time)>,
 }
 
-/// A fabric's firmware process, if it has one.
+/// Who answers for a fabric's device, if the model does not alone.
 #[derive(Debug, Default)]
-pub(crate) struct Attached(Option<Box<InLoop>>);
+pub(crate) struct Attached(Option<Behind>);
+
+/// Who answers.
+#[derive(Debug)]
+pub(crate) enum Behind {
+    /// A firmware process, which the simulated device follows.
+    Process(Box<InLoop>),
+    /// A device of its own; the simulated one does nothing.
+    Device(Box<Believed>),
+}
 
 impl Clone for Attached {
     /// # Panics
@@ -98,7 +134,28 @@ impl Clone for Attached {
 impl Attached {
     #[inline(always)]
     pub(crate) fn get(&mut self) -> Option<&mut InLoop> {
-        self.0.as_deref_mut()
+        match &mut self.0 {
+            Some(Behind::Process(in_loop)) => Some(in_loop),
+            _ => None,
+        }
+    }
+
+    /// The device of its own, if there is one.
+    #[inline(always)]
+    pub(crate) fn device(&mut self) -> Option<&mut Believed> {
+        match &mut self.0 {
+            Some(Behind::Device(device)) => Some(device),
+            _ => None,
+        }
+    }
+
+    /// As [`Attached::device`], to look at.
+    #[inline(always)]
+    pub(crate) fn believed(&self) -> Option<&Believed> {
+        match &self.0 {
+            Some(Behind::Device(device)) => Some(device),
+            _ => None,
+        }
     }
 
     /// The firmware process does something first; the device takes its times.
@@ -124,12 +181,21 @@ impl Attached {
         }
     }
 
-    /// A request of warm-up goes to the firmware process, too.
+    /// A request of warm-up goes to the firmware process, too. Says whether a device of its own has
+    /// it, of which the simulated one learns nothing.
     #[inline(always)]
-    pub(crate) fn warm(&mut self, request: Request) {
-        if let Some(in_loop) = self.get() {
-            let value = in_loop.values.of_request(&request, true);
-            in_loop.post(Time::ZERO, What::Warm(asked(&request, value)));
+    pub(crate) fn warm(&mut self, request: Request) -> bool {
+        match &mut self.0 {
+            None => false,
+            Some(Behind::Process(in_loop)) => {
+                let value = in_loop.values.of_request(&request, true);
+                in_loop.post(Time::ZERO, What::Warm(asked(&request, value)));
+                false
+            }
+            Some(Behind::Device(device)) => {
+                device.warm(&request);
+                true
+            }
         }
     }
 
@@ -274,8 +340,20 @@ impl Fabric {
         let Some(device) = self.device.as_mut() else {
             return Ok(());
         };
-        let in_loop = attach_to(device, config, pages, numbers, source)?;
-        self.in_loop = Attached(in_loop);
+        let of_device = match source {
+            DeviceSource::Device(lines) => {
+                Some(Believed::on(config, pages, lines).map_err(SimError::Loop)?)
+            }
+            DeviceSource::Recorded(tape) if tape.is_of_device() => {
+                check_digest(config, tape)?;
+                Some(Believed::of_recording(config, &tape.times))
+            }
+            _ => None,
+        };
+        self.in_loop = Attached(match of_device {
+            Some(believed) => Some(Behind::Device(Box::new(believed))),
+            None => attach_to(device, config, pages, numbers, source)?.map(Behind::Process),
+        });
         Ok(())
     }
 
@@ -283,6 +361,10 @@ impl Fabric {
     pub(crate) fn device_failure(&mut self) -> Option<SimError> {
         if let Some(failure) = self.in_loop.get().and_then(|it| it.failure()) {
             return Some(failure);
+        }
+        if let Some(device) = self.in_loop.device() {
+            let failure = device.failure()?;
+            return Some(SimError::Loop(failure.to_owned()));
         }
         let given = self.device.as_mut()?.resources.given_times()?;
         let failure = given.failure()?;
@@ -299,21 +381,28 @@ impl Fabric {
         if let Some(failure) = self.device_failure() {
             return Err(failure);
         }
+        let digest = config.digest();
+        let config_digest = digest.as_bytes().try_into().expect("sixteen digits");
+        if let Some(device) = self.in_loop.device() {
+            return match device.left() {
+                0 => Ok(Some(Tape {
+                    config_digest,
+                    times: std::mem::take(&mut device.times),
+                })),
+                left => Err(too_many(left)),
+            };
+        }
         let Some(in_loop) = self.in_loop.get() else {
             let given = self.device.as_mut();
             let given = given.and_then(|device| device.resources.given_times());
             return match given.map_or(0, |given| given.left()) {
                 0 => Ok(None),
-                left => Err(SimError::Loop(format!(
-                    "the recording has {left} more times than this run has work for; run what was \
-                     recorded"
-                ))),
+                left => Err(too_many(left)),
             };
         };
         in_loop.end()?;
-        let digest = config.digest();
         Ok(Some(Tape {
-            config_digest: digest.as_bytes().try_into().expect("sixteen digits"),
+            config_digest,
             times: std::mem::take(&mut in_loop.times),
         }))
     }
@@ -329,15 +418,11 @@ pub(crate) fn attach_to(
 ) -> Result<Option<Box<InLoop>>, SimError> {
     match source {
         DeviceSource::Modelled => Ok(None),
+        DeviceSource::Device(_) => Err(SimError::Loop(
+            "a device of its own has no simulated one beside it; use a firmware process".to_owned(),
+        )),
         DeviceSource::Recorded(tape) => {
-            let digest = config.digest();
-            if tape.config_digest != *digest.as_bytes() {
-                let found = String::from_utf8_lossy(&tape.config_digest).into_owned();
-                return Err(SimError::Loop(format!(
-                    "the recording is of a run with configuration {found} and this one has \
-                         {digest}; run what was recorded"
-                )));
-            }
+            check_digest(config, tape)?;
             device.resources.take_given_times();
             if tape.has_flash() {
                 device.resources.measure_flash();
@@ -390,6 +475,24 @@ pub(crate) fn attach_to(
     }
 }
 
+fn too_many(left: usize) -> SimError {
+    SimError::Loop(format!(
+        "the recording has {left} more times than this run has work for; run what was recorded"
+    ))
+}
+
+fn check_digest(config: &Config, tape: &Tape) -> Result<(), SimError> {
+    let digest = config.digest();
+    if tape.config_digest == *digest.as_bytes() {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(&tape.config_digest).into_owned();
+    Err(SimError::Loop(format!(
+        "the recording is of a run with configuration {found} and this one has {digest}; run what \
+         was recorded"
+    )))
+}
+
 fn failed(error: LoopError) -> SimError {
     SimError::Loop(error.to_string())
 }
@@ -404,7 +507,7 @@ pub(crate) fn described(
         _ if config.design.memory == MemoryKind::Dram => return None,
         (DeviceSource::Modelled, _) => return None,
         (DeviceSource::Recorded(tape), _) => &tape.times,
-        (DeviceSource::Loop { .. }, tape) => &tape?.times,
+        (DeviceSource::Loop { .. } | DeviceSource::Device(_), tape) => &tape?.times,
     };
     let mut work = Vec::new();
     for code in 0..Timed::KINDS as u8 {
@@ -434,7 +537,14 @@ pub(crate) fn described(
     let is_drive = times
         .iter()
         .any(|(what, _)| matches!(what, Timed::Flash(_)));
-    let flash = if is_drive { "drive" } else { "modelled" };
+    let is_device = times
+        .iter()
+        .any(|(what, _)| matches!(what, Timed::Device(_)));
+    let flash = match (is_drive, is_device) {
+        (true, _) => "drive",
+        (false, true) => "device",
+        (false, false) => "modelled",
+    };
     let mut described = json!({ "source": source.name(), "flash": flash, "work": work });
     if let DeviceSource::Loop { processor, .. } = source {
         described["clock"] = json!(processor.clock.to_string());
@@ -450,6 +560,18 @@ pub(crate) fn warning(source: &DeviceSource) -> Option<String> {
         DeviceSource::Loop { .. } => Some(
             "device in the loop: the firmware's work was measured in real time, so this run does \
              not repeat; its recording does (--device recorded:FILE)"
+                .to_owned(),
+        ),
+        DeviceSource::Device(_) => Some(
+            "device of its own: what it says that each access took was believed, one access after \
+             the other, so this run does not repeat (its recording does: --device recorded:FILE); \
+             what it does besides is not known: counters of flash, log, data cache and promotion are \
+             zero"
+                .to_owned(),
+        ),
+        DeviceSource::Recorded(tape) if tape.is_of_device() => Some(
+            "device of its own, as it was recorded: it repeats that run; counters of flash, log, \
+             data cache and promotion are zero, for they are not known"
                 .to_owned(),
         ),
         DeviceSource::Recorded(_) => Some(

@@ -3,6 +3,7 @@
 mod accounting;
 mod artifact;
 mod astriflash;
+mod believed;
 mod chase;
 mod clwb;
 mod co_run;

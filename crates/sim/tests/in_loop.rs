@@ -73,7 +73,7 @@ impl Process {
 fn work_of((what, time): (Timed, Picos)) -> (Work, Picos) {
     match what {
         Timed::Work(work) => (work, time),
-        Timed::Flash(op) => panic!("{op:?} of a drive"),
+        other => panic!("{other:?} of no firmware"),
     }
 }
 

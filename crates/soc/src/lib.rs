@@ -29,4 +29,4 @@ pub use harness::{DeviceEvent, Harness};
 pub use platform::{Firmware, Soc, TimedPlatform};
 pub use queue::EventQueue;
 pub use resources::{ResourceConfig, Resources};
-pub use work_times::{GivenTimes, Timed};
+pub use work_times::{DeviceTime, GivenTimes, Timed};

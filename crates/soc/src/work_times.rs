@@ -12,18 +12,40 @@ pub enum Timed {
     Work(Work),
     /// An operation of the flash, from its start to its end, waiting included.
     Flash(FlashOp),
+    /// What a device of its own says of an access, which no simulated device can be given.
+    Device(DeviceTime),
+}
+
+/// What a device says that is not simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceTime {
+    /// An access that did not wait for flash.
+    Hit,
+    /// One that did.
+    Miss,
+    /// What of the one before was not the flash's.
+    Overhead,
+}
+
+impl DeviceTime {
+    /// All, by their number.
+    pub const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Overhead];
 }
 
 impl Timed {
     /// How many kinds there are.
-    pub const KINDS: usize = Work::KINDS + FlashOp::ALL.len();
+    pub const KINDS: usize = Self::DEVICE + DeviceTime::ALL.len();
 
-    /// Its number in messages and files: work first, then the flash.
+    /// The first number of a device of its own.
+    const DEVICE: usize = Work::KINDS + FlashOp::ALL.len();
+
+    /// Its number in messages and files: work first, then the flash, then a device of its own.
     #[inline]
     pub const fn code(self) -> u8 {
         match self {
             Self::Work(work) => work.code(),
             Self::Flash(op) => (Work::KINDS + op.index()) as u8,
+            Self::Device(time) => (Self::DEVICE + time as usize) as u8,
         }
     }
 
@@ -33,7 +55,12 @@ impl Timed {
             let index = usize::from(code).checked_sub(Work::KINDS)?;
             FlashOp::ALL.get(index).copied().map(Self::Flash)
         };
-        Work::of_code(code).map(Self::Work).or_else(of_flash)
+        let of_device = || {
+            let index = usize::from(code).checked_sub(Self::DEVICE)?;
+            DeviceTime::ALL.get(index).copied().map(Self::Device)
+        };
+        let of_work = Work::of_code(code).map(Self::Work);
+        of_work.or_else(of_flash).or_else(of_device)
     }
 
     /// What people call it.
@@ -43,6 +70,9 @@ impl Timed {
             Self::Flash(FlashOp::Read) => "flash read",
             Self::Flash(FlashOp::Program) => "flash program",
             Self::Flash(FlashOp::Erase) => "flash erase",
+            Self::Device(DeviceTime::Hit) => "line without flash",
+            Self::Device(DeviceTime::Miss) => "line from flash",
+            Self::Device(DeviceTime::Overhead) => "overhead of a line from flash",
         }
     }
 }
@@ -72,6 +102,10 @@ impl GivenTimes {
         match what {
             Timed::Work(work) => self.times.push_back((work, time)),
             Timed::Flash(op) => self.flash.push_back((op, time)),
+            Timed::Device(_) => {
+                let why = || "they are of a device that is not simulated".to_owned();
+                self.failure.get_or_insert_with(why);
+            }
         }
     }
 

@@ -138,8 +138,9 @@ DeviceSourceOption = Annotated[
     str,
     typer.Option(
         "--device",
-        metavar="modelled|loop|loop:SOCKET|recorded:FILE",
-        help="The model alone; a firmware process, started if no socket is named; or its times.",
+        metavar="modelled|loop|loop:SOCKET|nvme:PATH|opencxd:PATH|recorded:FILE",
+        help="The model alone; a firmware process, started if no socket is named; an NVMe device, "
+        "of which all is lost; or recorded times.",
     ),
 ]
 ProcessorOption = Annotated[
@@ -167,7 +168,9 @@ DriveSizeOption = Annotated[
 OverwriteDeviceOption = Annotated[
     bool,
     typer.Option(
-        "--overwrite-device", help="The drive may be a block device: all that is on it is lost."
+        "--overwrite-device",
+        help="The drive may be a block device, or the device an NVMe device: all that is on it is "
+        "lost.",
     ),
 ]
 DeviceTimeoutOption = Annotated[

@@ -89,8 +89,9 @@ def run(
     paid = cost.parse(prices)
     more = [*foreign_traces.words(reading), *(["--cost", prices] if prices else [])]
     destination = output or (None if as_json else DEFAULT_OUTPUT)
-    behind = drive_of(drive, drive_size, overwrite_device)
-    source = in_loop.parse(device, processor, device_timeout, behind)
+    is_nvme = device.partition(":")[0] in in_loop.NVME
+    behind = drive_of(drive, drive_size, overwrite_device and not is_nvme)
+    source = in_loop.parse(device, processor, device_timeout, behind, overwrite_device)
     more += [] if source is None else in_loop.words(device, processor)
     more += [] if drive is None else ["--drive", drive.name]
     kept = None if no_store or source else Store(location.store_directory(store))

@@ -3,6 +3,10 @@
 use super::door::{Answer, ID, IO64, URING};
 use super::*;
 
+fn line(at: u64) -> LineAddr {
+    LineAddr::new(at / LINE_BYTES.get())
+}
+
 #[test]
 fn the_kernel_knows_its_calls_by_these_numbers() {
     assert_eq!(u64::from(ID), 0x4e40);
@@ -12,7 +16,7 @@ fn the_kernel_knows_its_calls_by_these_numbers() {
 
 #[test]
 fn a_store_of_ours_is_laid_out_as_the_target_reads_it() {
-    let bytes = command(Dialect::Entresol, 1, 0x12_3456_7840, true).to_bytes();
+    let bytes = command(Dialect::Entresol, 1, line(0x12_3456_7840), true).to_bytes();
     let mut wanted = [0; 72];
     wanted[0] = 0xc1;
     wanted[4] = 1;
@@ -22,14 +26,14 @@ fn a_store_of_ours_is_laid_out_as_the_target_reads_it() {
     wanted[48] = 64; // dword 12; 13, the transaction, is none
     wanted[64..68].copy_from_slice(&10_000_u32.to_le_bytes()); // timeout_ms
     assert_eq!(bytes, wanted);
-    let load = command(Dialect::Entresol, 1, 0x12_3456_7840, false).to_bytes();
+    let load = command(Dialect::Entresol, 1, line(0x12_3456_7840), false).to_bytes();
     assert_eq!(load[0], 0xc2);
     assert_eq!(load[1..], wanted[1..]);
 }
 
 #[test]
 fn a_store_of_opencxd_has_no_data_and_its_address_in_dword_11() {
-    let bytes = command(Dialect::OpenCxd, 0x0399_1c00, 0x1234_5640, true).to_bytes();
+    let bytes = command(Dialect::OpenCxd, 0x0399_1c00, line(0x1234_5640), true).to_bytes();
     let mut wanted = [0; 72];
     wanted[0] = 0xa0;
     wanted[4..8].copy_from_slice(&[0x00, 0x1c, 0x99, 0x03]);
@@ -37,7 +41,7 @@ fn a_store_of_opencxd_has_no_data_and_its_address_in_dword_11() {
     wanted[48] = 1; // dword 12
     wanted[64..68].copy_from_slice(&10_000_u32.to_le_bytes());
     assert_eq!(bytes, wanted);
-    let load = command(Dialect::OpenCxd, 0x0399_1c00, 0x1234_5640, false);
+    let load = command(Dialect::OpenCxd, 0x0399_1c00, line(0x1234_5640), false);
     assert_eq!(load.dwords_10, [0, 0x1234_5640, 0, 0, 0, 0]);
 }
 

@@ -84,6 +84,9 @@ impl Fabric {
     /// When a page is expected in device DRAM; nothing if it is there, or not on the device.
     pub(crate) fn page_expected(&self, lpa: Lpa) -> Option<Time> {
         let is_on_device = self.placement.locate(lpa) == Location::Device;
+        if let Some(device) = self.in_loop.believed() {
+            return device.expected(lpa).filter(|_| is_on_device);
+        }
         let device = self.device.as_ref().filter(|_| is_on_device)?;
         device.controller.page_expected(lpa)
     }

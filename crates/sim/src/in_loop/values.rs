@@ -56,6 +56,21 @@ impl Values {
         0
     }
 
+    /// The value that a read of a line must give, if this run has written it.
+    pub(super) fn due(&self, line: LineAddr) -> Option<u64> {
+        self.of_line.get(&line).copied()
+    }
+
+    /// What is wrong with a value.
+    pub(super) fn differs(line: LineAddr, found: u64, due: u64) -> String {
+        format!(
+            "a read of {line:?} gives version {} of line {} where version {} was written last",
+            found & MOST_VERSION,
+            found >> VERSION_BITS,
+            due & MOST_VERSION
+        )
+    }
+
     /// What is wrong with the values of answers; takes them off, for the simulation has none.
     pub(super) fn check(&mut self, answers: &mut [Answered]) -> Option<String> {
         let mut problem = None;
@@ -67,15 +82,9 @@ impl Values {
             if answered.outcome != Outcome::Data {
                 continue;
             }
-            let due = self.of_line.get(&line).copied().unwrap_or_default();
+            let due = self.due(line).unwrap_or_default();
             if found != due && problem.is_none() {
-                problem = Some(format!(
-                    "a read of {line:?} gives version {} of line {} where version {} was written \
-                     last",
-                    found & MOST_VERSION,
-                    found >> VERSION_BITS,
-                    due & MOST_VERSION
-                ));
+                problem = Some(Self::differs(line, found, due));
             }
         }
         problem

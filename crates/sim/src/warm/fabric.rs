@@ -146,7 +146,9 @@ impl WarmFabric<'_> {
             line,
             source,
         };
-        self.fabric.in_loop.warm(request);
+        if self.fabric.in_loop.warm(request) {
+            return;
+        }
         let controller = &mut device.controller;
         let timed = self.platform.flash.as_mut();
         let asked = timed.map(|flash| {
