@@ -33,6 +33,7 @@ MINUTES = {"kvm": 3, "tcg": 20}
 STEPS = ("found", "connected", "written", "disconnected", "passthrough", "back end, Ioctl",
          "back end, Uring", "refused", "run on it", "mounted is refused",
          "verified by fio")  # fmt: skip
+GIVEN_UP = "nvme: an error behind"
 DEATH = ("under load", "an error behind", "nothing lost of")
 DIES_AT = "nvme: kept 30"
 ENTRESOL = (sys.executable, "-m", "entresol", "device")
@@ -86,11 +87,13 @@ class Target:
         self.port = int(found[1])
 
     def watch(self, words: str) -> None:
-        """Dies once the guest has been answered some writes."""
+        """Dies once the guest has been answered some writes, and is there again once the guest has
+        given it up: before that, the guest would go on as if nothing had been."""
         if not self._has_died and DIES_AT in words:
             self._has_died = True
             self._process.kill()
             self._process.wait()
+        elif self._process.returncode is not None and GIVEN_UP in words:
             self._start()
 
     def end(self) -> None:

@@ -197,6 +197,7 @@ impl Reply {
             for (place, word) in times.iter_mut().zip([a, b, c, d, e]).take(count as usize) {
                 let code = (word >> TIME_BITS) as u8;
                 let work = Timed::of_code(code)
+                    .filter(|timed| !matches!(timed, Timed::Device(_)))
                     .ok_or_else(|| LoopError::Malformed(format!("the time of work {code}")))?;
                 *place = Some((work, Picos::new(word & ((1 << TIME_BITS) - 1))));
             }
@@ -247,9 +248,11 @@ impl Reply {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use soc::DeviceTime;
 
     fn times() -> impl Strategy<Value = [Option<(Timed, Picos)>; MOST_TIMES]> {
-        let one = (0..Timed::KINDS as u8, 0..1_u64 << TIME_BITS);
+        let kinds = Timed::KINDS as u8 - DeviceTime::ALL.len() as u8;
+        let one = (0..kinds, 0..1_u64 << TIME_BITS);
         proptest::collection::vec(one, 0..=MOST_TIMES).prop_map(|some| {
             let mut times = [None; MOST_TIMES];
             for (place, (code, time)) in times.iter_mut().zip(some) {
@@ -308,6 +311,19 @@ mod tests {
             known[0] |= (words[1] % 7) << 32;
             let _ = Reply::from_words(&known);
         }
+    }
+
+    #[test]
+    fn a_time_of_a_device_that_is_not_simulated_is_none_of_firmware() {
+        let times = [
+            Some((Timed::Device(DeviceTime::Hit), Picos::ZERO)),
+            None,
+            None,
+            None,
+            None,
+        ];
+        let found = Reply::from_words(&Reply::Times(times).words(0)).unwrap_err();
+        assert!(found.to_string().contains("the time of work 10"), "{found}");
     }
 
     #[test]
