@@ -39,9 +39,9 @@ ImageError = _core.ImageError
 DeviceError = _core.DeviceError
 
 Json = dict[str, Any]
-Answer = TypeVar("Answer")
 """An object as the core writes it."""
 
+Answer = TypeVar("Answer")
 SharedDevice = _core.SharedDevice
 """A device that another process serves; calls raise `DeviceError`. `entresol.device` wraps it."""
 
@@ -95,11 +95,8 @@ class Run:
         )
 
     def execute(self) -> RunResult:
-        """Simulates, with the interpreter lock released.
-
-        Raises `Interrupted` after `cancel`, and `SimulationError` when the simulated machine is
-        stuck or breaks one of its invariants.
-        """
+        """Simulates, with the interpreter lock released. Raises `Interrupted` after `cancel`, and
+        `SimulationError` when the machine is stuck or breaks one of its invariants."""
         return cast(RunResult, _executed(self._run.execute))
 
     def execute_in_loop(
@@ -110,6 +107,10 @@ class Run:
         words = (str(socket), processor, max(1, round(patience * 1000)))
         text, recording = _guarded(lambda: _core.execute_in_loop(self._run, *words))
         return cast(RunResult, _object(text)), recording
+
+    def check_on_nvme(self) -> None:
+        """Raises `ConfigError` if no NVMe device can be the device of this run."""
+        _core.check_on_nvme(self._run)
 
     def execute_on_nvme(self, path: Path, dialect: str) -> tuple[RunResult, bytes]:
         """As `execute`, with an NVMe device as the device, whose contents are lost; also the

@@ -168,6 +168,10 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
 
             fed.append(Outcome(point, _watched(run, feed, point, watch), b""))
         return fed
+    if device.kind in NVME:
+        # What is refused is refused before anything of the device is lost.
+        for run in runs:
+            run.check_on_nvme()
     with _firmware(device) as place:
         outcomes = []
         for run, point in zip(runs, points, strict=True):

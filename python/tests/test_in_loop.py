@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from conftest import Entresol
 
+from entresol import _core
+
 ON = ("--machine", "demo", "--threads", "1", "--design", "skybyte-w")
 WAIT_SECONDS = 60.0
 
@@ -173,6 +175,29 @@ def test_what_cannot_be_is_one_sentence(
     assert outcome.code in (1, 2)
     assert sentence in outcome.err and "Fatal" not in outcome.err
     assert len(outcome.err.strip().splitlines()) == 1
+
+
+def test_an_nvme_device_is_asked_for_every_run_and_recorded(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def instead(run: _core.Run, path: str, dialect: str) -> tuple[str, bytes]:
+        asked.append((path, dialect))
+        return run.execute(), b"ENTRtime"
+
+    monkeypatch.setattr(_core, "execute_on_nvme", instead)
+    words = (*ON, "base-cssd", "--device", "opencxd:/dev/ng9n9", "--overwrite-device")
+    done = entresol_command("run", captured, *words, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert asked == [("/dev/ng9n9", "opencxd")] * 2
+    assert (tmp_path / "out" / "sort.base-cssd.times").read_bytes() == b"ENTRtime"
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "--device opencxd:ng9n9 --overwrite-device" in report
+    asked.clear()
+    done = entresol_command("run", captured, *words, "skybyte-ct", "-o", tmp_path / "none")
+    assert done.code != 0 and "whose host moves pages" in done.err, done.err
+    assert asked == [] and not (tmp_path / "none").exists()
 
 
 def test_a_file_that_is_no_recording_is_one_sentence(

@@ -12,9 +12,11 @@ use inloop::nvme::{Dialect, Door, Nvme};
 use serde_json::json;
 use sim::in_loop::DeviceSource;
 use sim::run::Prepared;
+use soc::{DeviceTime, Timed};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use units::Picos;
 
 /// Measures and prints.
 pub fn measure(
@@ -34,7 +36,12 @@ pub fn measure(
     let (result, tape) = outcome.map_err(text)?;
     let seconds = begun.elapsed().as_secs_f64();
     let tape = tape.ok_or("the design has no device")?;
-    let accesses = tape.times.len();
+    let count = |what| {
+        let is_so = |(timed, _): &&(Timed, Picos)| *timed == Timed::Device(what);
+        tape.times.iter().filter(is_so).count()
+    };
+    let from_flash = count(DeviceTime::Miss);
+    let accesses = from_flash + count(DeviceTime::Hit) + count(DeviceTime::Log);
     let again = prepared.execute_on(&DeviceSource::Recorded(tape), &mut |_| true);
     let again = again.map_err(text)?.0;
     let (result, again) = (result.json(), again.json());
@@ -44,6 +51,7 @@ pub fn measure(
     if options.is_json {
         let report = json!({
             "accesses": accesses,
+            "from_flash": from_flash,
             "seconds": seconds,
             "execution_time_ps": result["execution_time_ps"],
             "work": result["device"]["work"],
@@ -51,8 +59,8 @@ pub fn measure(
         println!("{report}");
     } else {
         println!(
-            "{design}: {accesses} accesses behind warm-up, {seconds:.3} s with it; its recording \
-             repeats it"
+            "{design}: {accesses} accesses behind warm-up, {from_flash} of them from flash, \
+             {seconds:.3} s with it; its recording repeats it"
         );
     }
     Ok(())

@@ -47,6 +47,12 @@ fn execute_in_loop(
     Ok((result.json().to_string(), tape))
 }
 
+/// Whether an NVMe device can be the device of a run.
+#[pyfunction]
+fn check_on_nvme(run: &Run) -> PyResult<()> {
+    run.prepared.check_on_device().map_err(to_python)
+}
+
 /// Runs with an NVMe device as the device, which is overwritten; `dialect` is `nvme` (ours) or
 /// `opencxd`. Gives the result as JSON, and the recording of what it has said.
 #[pyfunction]
@@ -166,6 +172,7 @@ fn serve_firmware(
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(processors, module)?)?;
     module.add_function(wrap_pyfunction!(execute_in_loop, module)?)?;
+    module.add_function(wrap_pyfunction!(check_on_nvme, module)?)?;
     module.add_function(wrap_pyfunction!(execute_on_nvme, module)?)?;
     module.add_function(wrap_pyfunction!(execute_fed, module)?)?;
     module.add_function(wrap_pyfunction!(serve_firmware, module)?)

@@ -160,7 +160,9 @@ impl Board {
         }
         is_ready(&self.socket, Duration::from_millis(200));
         announce_awake(&self.region, Side::Server);
-        handshake::listen(&self.socket) != Heard::Gone
+        // What the run said before it went is still to be heard.
+        let has_gone = handshake::listen(&self.socket) == Heard::Gone;
+        !has_gone || !matches!(self.commands.clone().pop(&self.region), Ok(None))
     }
 
     /// Says something about a command. Behind many things it waits until the run has read them.

@@ -17,6 +17,8 @@ use units::{Lpa, Picos, Time};
 /// Commands of warm-up that are on their way at most: rings have room for 256, and each is answered
 /// with one entry.
 const MOST_POSTED: u64 = 128;
+/// Replies to one command, at most: five times in each, it is an hour of ordinary work.
+const MOST_SAID: u32 = 1 << 24;
 /// Looks at the ring, some ten microseconds, before the processor is offered to others and the
 /// system is asked whether the other side is still there.
 const LOOKS: u32 = 1_000;
@@ -132,7 +134,7 @@ impl Host {
         }
         reaction.clear();
         self.send(at, what);
-        loop {
+        for _ in 0..MOST_SAID {
             match self.take()? {
                 Reply::Answered(answered) => reaction.answered.push(answered),
                 Reply::Offered(lpa, at) => reaction.offered.push((lpa, at)),
@@ -148,6 +150,9 @@ impl Host {
                 Reply::Stopped => return Err(self.stopped()),
             }
         }
+        Err(LoopError::Malformed(format!(
+            "more than {MOST_SAID} replies to one command"
+        )))
     }
 
     #[inline]

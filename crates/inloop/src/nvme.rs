@@ -2,12 +2,12 @@
 //! kernel is connected to.
 //!
 //! Two dialects: ours (`docs/nvme.md`), and that of OpenCXD's artifact. Each command goes through
-//! one of two doors of the kernel: the ioctl, or `io_uring_cmd`, of which several may be under way.
+//! one of two doors of the kernel, one at a time: the ioctl, or `io_uring_cmd`.
 //! What the device says of its time is believed; nothing here follows what it does.
 
 mod door;
 
-use crate::opencxd::{Completion, Done, Operation, Submission};
+use crate::opencxd::{CXL_NANOS, Completion, Done, Operation, Submission};
 use door::{Answer, Doors};
 use rustix::fs::FileType;
 use std::fmt::Debug;
@@ -24,6 +24,14 @@ const LINE: usize = LINE_BYTES.get() as usize;
 /// Our opcodes: the two lowest bits say which way data go.
 const STORE: u8 = 0xc1;
 const LOAD: u8 = 0xc2;
+/// Everything that is logged goes to flash.
+const RECOVER: u8 = 0xd4;
+/// A status with this bit was not made by firmware of OpenCXD's: the same command fails again.
+const DO_NOT_RETRY: u16 = 0x4000;
+/// Type and code of a status.
+const STATUS: u16 = 0x7ff;
+/// Lines of a page of 4 KiB.
+const LINES_OF_PAGE: u64 = 64;
 /// How long a command may take, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
@@ -121,6 +129,23 @@ pub enum NvmeError {
         /// Which.
         path: PathBuf,
     },
+    /// A part of a device.
+    #[error(
+        "{path}: is a partition, and lines are counted from the start of the whole device; name \
+         that"
+    )]
+    Partition {
+        /// Which.
+        path: PathBuf,
+    },
+    /// No answer.
+    #[error("{path}: has not answered: {error}; look whether the device is still there")]
+    Gone {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// A file system or somebody else has its blocks.
     #[error("{path}: is in use; unmount it, or name a device that nobody uses")]
     Busy {
@@ -176,6 +201,13 @@ pub trait LineDevice: Debug + Send {
         data: &mut [u8; LINE],
     ) -> Result<Accessed, NvmeError>;
 
+    /// Brings so many pages of 4 KiB to the flash, whatever is in them then: a page that was never
+    /// written is read without flash.
+    ///
+    /// # Errors
+    /// As of an access.
+    fn fill(&mut self, pages: u64) -> Result<(), NvmeError>;
+
     /// Whether a load gives what was stored.
     fn keeps_data(&self) -> bool;
 }
@@ -217,23 +249,29 @@ pub fn command(dialect: Dialect, namespace: u32, line: LineAddr, is_store: bool)
 /// What an answer says, or its status.
 fn accessed(dialect: Dialect, answer: Answer) -> Result<Accessed, u16> {
     match dialect {
-        Dialect::Entresol if answer.status != 0 => Err(answer.status),
+        Dialect::Entresol if answer.status & STATUS != 0 => Err(answer.status & STATUS),
         Dialect::Entresol => Ok(Accessed {
             took: Picos::new(answer.value),
             done: None,
         }),
-        // Statuses are outcomes; those of other types are the kernel's or the controller's.
-        Dialect::OpenCxd if answer.status & 0x700 != 0 => Err(answer.status),
+        // Statuses are outcomes; those of other types are the kernel's or the controller's, and so
+        // is one that comes in no time.
+        Dialect::OpenCxd
+            if answer.status & (0x700 | DO_NOT_RETRY) != 0 || answer.value as u32 == 0 =>
+        {
+            Err(answer.status & STATUS)
+        }
         Dialect::OpenCxd => {
             let completion = Completion {
                 id: 0,
                 done: Done::of_status(answer.status as u8),
                 ticks: answer.value as u32,
             };
-            // As the artifact's host, and not below zero.
-            let nanos = u64::try_from(completion.latency_nanos()).unwrap_or(0);
+            // As the artifact's host, but not below zero, and without its constant for CXL: the
+            // simulator has a link.
+            let nanos = completion.latency_nanos() - CXL_NANOS;
             Ok(Accessed {
-                took: Picos::from_nanos(nanos),
+                took: Picos::from_nanos(u64::try_from(nanos).unwrap_or(0)),
                 done: Some(completion.done),
             })
         }
@@ -270,7 +308,11 @@ impl Nvme {
     /// # Errors
     /// There is none, or the kernel passes no commands to it.
     pub fn open(path: &Path, dialect: Dialect, door: Door) -> Result<Self, NvmeError> {
-        let doors = Doors::new(opened(path)?);
+        let there = std::fs::canonicalize(path).map_err(|error| NvmeError::Open {
+            path: path.to_owned(),
+            error,
+        })?;
+        let doors = Doors::new(opened(&there)?);
         let found = doors
             .namespace()
             .map_err(|error| match is_stranger(&error) {
@@ -289,13 +331,36 @@ impl Nvme {
             dialect,
             door,
             namespace: found,
-            _blocks: blocks_of(path)?,
+            _blocks: blocks_of(&there)?,
         };
         if door == Door::Uring {
             let ready = nvme.doors.open_ring();
             ready.map_err(|error| nvme.no_door(error))?;
         }
         Ok(nvme)
+    }
+
+    fn pass(&mut self, command: RawCommand, data: &mut [u8; LINE]) -> Result<Answer, NvmeError> {
+        let answer = match self.door {
+            Door::Ioctl => self.doors.ioctl(command, data),
+            Door::Uring => self.doors.uring(command, data),
+        };
+        answer.map_err(|error| match is_stranger(&error) {
+            true => self.no_door(error),
+            false => NvmeError::Gone {
+                path: self.path.clone(),
+                error,
+            },
+        })
+    }
+
+    fn refused(&self, what: &'static str, at: u64, status: u16) -> NvmeError {
+        NvmeError::Status {
+            path: self.path.clone(),
+            what,
+            at,
+            status,
+        }
     }
 
     fn no_door(&self, error: io::Error) -> NvmeError {
@@ -322,17 +387,46 @@ impl LineDevice for Nvme {
             return Err(NvmeError::Far { at });
         }
         let command = command(self.dialect, self.namespace, line, is_store);
-        let answer = match self.door {
-            Door::Ioctl => self.doors.ioctl(command, data),
-            Door::Uring => self.doors.uring(command, data),
-        };
-        let answer = answer.map_err(|error| self.no_door(error))?;
-        accessed(self.dialect, answer).map_err(|status| NvmeError::Status {
-            path: self.path.clone(),
-            what: if is_store { "a store" } else { "a load" },
-            at,
-            status,
-        })
+        let answer = self.pass(command, data)?;
+        let what = if is_store { "a store" } else { "a load" };
+        accessed(self.dialect, answer).map_err(|status| self.refused(what, at, status))
+    }
+
+    /// With a line of each page that is stored and then leaves the log; OpenCXD's firmware has a
+    /// command for it.
+    fn fill(&mut self, pages: u64) -> Result<(), NvmeError> {
+        for page in 0..pages {
+            let line = LineAddr::new(page * LINES_OF_PAGE);
+            let at = line.get() * LINE_BYTES.get();
+            match self.dialect {
+                Dialect::Entresol => {
+                    self.access(line, true, &mut [0; LINE])?;
+                }
+                Dialect::OpenCxd => {
+                    let mut command = command(self.dialect, self.namespace, line, true);
+                    command.opcode = Operation::WritePage.opcode();
+                    let answer = self.pass(command, &mut [0; LINE])?;
+                    if answer.status & (0x700 | DO_NOT_RETRY) != 0 {
+                        let status = answer.status & STATUS;
+                        return Err(self.refused("a write of the page", at, status));
+                    }
+                }
+            }
+        }
+        if self.dialect == Dialect::Entresol {
+            let command = RawCommand {
+                opcode: RECOVER,
+                namespace: self.namespace,
+                // All of a log goes to flash.
+                timeout_ms: 6 * PATIENCE_MS,
+                ..RawCommand::default()
+            };
+            let answer = self.pass(command, &mut [0; LINE])?;
+            if answer.status & STATUS != 0 {
+                return Err(self.refused("the end of a log", 0, answer.status & STATUS));
+            }
+        }
+        Ok(())
     }
 
     /// Commands of OpenCXD's have no data.
@@ -360,6 +454,15 @@ fn opened(path: &Path) -> Result<File, NvmeError> {
     let kind = FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&meta));
     if !matches!(kind, FileType::CharacterDevice | FileType::BlockDevice) {
         return Err(NvmeError::Kind {
+            path: path.to_owned(),
+        });
+    }
+    let number = std::os::unix::fs::MetadataExt::rdev(&meta);
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    // Linux passes commands of a partition on as they are.
+    let part = format!("/sys/dev/block/{major}:{minor}/partition");
+    if kind == FileType::BlockDevice && Path::new(&part).exists() {
+        return Err(NvmeError::Partition {
             path: path.to_owned(),
         });
     }

@@ -199,7 +199,12 @@ impl Reply {
                 let work = Timed::of_code(code)
                     .filter(|timed| !matches!(timed, Timed::Device(_)))
                     .ok_or_else(|| LoopError::Malformed(format!("the time of work {code}")))?;
-                *place = Some((work, Picos::new(word & ((1 << TIME_BITS) - 1))));
+                let time = Picos::new(word & ((1 << TIME_BITS) - 1));
+                if time > Timed::LONGEST {
+                    let what = format!("{time} for a piece of work, and none takes an hour");
+                    return Err(LoopError::Malformed(what));
+                }
+                *place = Some((work, time));
             }
             Ok(times)
         };
@@ -252,7 +257,7 @@ mod tests {
 
     fn times() -> impl Strategy<Value = [Option<(Timed, Picos)>; MOST_TIMES]> {
         let kinds = Timed::KINDS as u8 - DeviceTime::ALL.len() as u8;
-        let one = (0..kinds, 0..1_u64 << TIME_BITS);
+        let one = (0..kinds, 0..=Timed::LONGEST.get());
         proptest::collection::vec(one, 0..=MOST_TIMES).prop_map(|some| {
             let mut times = [None; MOST_TIMES];
             for (place, (code, time)) in times.iter_mut().zip(some) {

@@ -106,7 +106,11 @@ impl Tape {
             let at = HEADER + index * 8;
             let work = Timed::of_code((word >> TIME_BITS) as u8);
             let work = work.ok_or(TapeError::Damaged { at })?;
-            times.push((work, Picos::new(word & ((1 << TIME_BITS) - 1))));
+            let time = Picos::new(word & ((1 << TIME_BITS) - 1));
+            if time > Timed::LONGEST {
+                return Err(TapeError::Damaged { at });
+            }
+            times.push((work, time));
         }
         Ok(Self {
             config_digest: bytes[16..32].try_into().expect("sixteen bytes"),
@@ -128,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tapes() -> impl Strategy<Value = Tape> {
-        let one = (0..Timed::KINDS as u8, 0..1_u64 << TIME_BITS);
+        let one = (0..Timed::KINDS as u8, 0..=Timed::LONGEST.get());
         let times = proptest::collection::vec(one, 0..50);
         (any::<[u8; 16]>(), times).prop_map(|(config_digest, times)| {
             let time = |(code, time)| (Timed::of_code(code).unwrap(), Picos::new(time));

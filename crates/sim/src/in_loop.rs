@@ -67,12 +67,20 @@ impl DeviceSource {
 
 /// What cannot be done in the loop, as clauses.
 pub(crate) fn obstacles(config: &Config, source: &DeviceSource) -> Vec<String> {
-    let is_device = match source {
-        DeviceSource::Modelled => return Vec::new(),
-        DeviceSource::Recorded(tape) if !tape.is_of_device() => return Vec::new(),
-        DeviceSource::Loop { .. } => false,
-        DeviceSource::Recorded(_) | DeviceSource::Device(_) => true,
-    };
+    match source {
+        DeviceSource::Modelled => Vec::new(),
+        DeviceSource::Recorded(tape) if !tape.is_of_device() => Vec::new(),
+        DeviceSource::Loop { .. } => refused(config, false),
+        DeviceSource::Recorded(_) | DeviceSource::Device(_) => obstacles_on_device(config),
+    }
+}
+
+/// What cannot be done on a device of its own, as clauses.
+pub(crate) fn obstacles_on_device(config: &Config) -> Vec<String> {
+    refused(config, true)
+}
+
+fn refused(config: &Config, is_device: bool) -> Vec<String> {
     if config.design.memory == MemoryKind::Dram {
         return Vec::new();
     }

@@ -189,6 +189,17 @@ impl Prepared {
         }
     }
 
+    /// Whether a device of its own can be the device of this run.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_on_device(&self) -> Result<(), SimError> {
+        match in_loop::obstacles_on_device(&self.config) {
+            problems if problems.is_empty() => Ok(()),
+            problems => Err(SimError::Config(problems)),
+        }
+    }
+
     /// As [`Prepared::execute`], on a device whose answers come from elsewhere: also gives the
     /// times of its work if they were measured.
     ///

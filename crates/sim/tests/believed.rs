@@ -38,6 +38,7 @@ struct Board {
     data: BTreeMap<u64, [u8; 64]>,
     accesses: u64,
     stores: u64,
+    filled: u64,
 }
 
 impl Default for Board {
@@ -53,6 +54,7 @@ impl Default for Board {
             data: BTreeMap::new(),
             accesses: 0,
             stores: 0,
+            filled: 0,
         }
     }
 }
@@ -82,15 +84,26 @@ impl LineDevice for Board {
         } else {
             *data = self.data.get(&line.get()).copied().unwrap_or([0xaa; 64]);
         }
+        assert!(
+            self.filled > 0 || self.accesses == 1,
+            "its data are on flash"
+        );
         let told = match (is_store, is_miss) {
             (true, _) => Done::LogWrite,
             (false, true) => Done::Miss { overhead: 44 },
+            (false, false) if self.data.contains_key(&line.get()) => Done::LogRead,
             (false, false) => Done::CacheHit,
         };
         Ok(Accessed {
             took: if is_miss { self.miss } else { self.hit },
             done: self.tells.then_some(told),
         })
+    }
+
+    fn fill(&mut self, pages: u64) -> Result<(), NvmeError> {
+        self.filled = pages;
+        self.pages.clear();
+        Ok(())
     }
 
     fn keeps_data(&self) -> bool {
@@ -192,6 +205,32 @@ fn a_page_that_is_on_its_way_is_waited_for_and_may_be_delayed() {
 }
 
 #[test]
+fn a_switch_threshold_of_the_host_does_not_change_what_the_device_does() {
+    let trace = mixed(4, 300, 1_200, 1);
+    let of = |threshold| {
+        let mut settings = SMALL.to_vec();
+        settings.push(threshold);
+        let run = prepare(&trace, "small", "base-cssd", &settings);
+        on(Board::default(), &run).unwrap().0
+    };
+    let (low, high) = (
+        of("os.switch_threshold=2us"),
+        of("os.switch_threshold=100us"),
+    );
+    assert_eq!(low["statistics"], high["statistics"]);
+    assert_eq!(low["execution_time_ps"], high["execution_time_ps"]);
+}
+
+#[test]
+fn an_access_of_hours_is_a_sentence() {
+    let board = Board {
+        miss: Picos::from_micros(3_600_000_001),
+        ..Board::default()
+    };
+    assert!(sentence(board, &run("base-cssd")).contains("look at its firmware"));
+}
+
+#[test]
 fn what_a_device_refuses_is_a_sentence() {
     let run = run("skybyte-w");
     let refuses = |number| Board {
@@ -235,6 +274,10 @@ fn designs_whose_host_moves_pages_are_refused() {
         let text = sentence(Board::default(), &run(design));
         assert!(text.contains("choose another"), "{text}");
     }
+    let mut settings = SMALL.to_vec();
+    settings.push("host.migration=instant");
+    let at_once = prepare(&mixed(4, 300, 1_200, 1), "small", "skybyte-p", &settings);
+    assert!(sentence(Board::default(), &at_once).contains("host.migration"));
 }
 
 #[test]

@@ -25,14 +25,19 @@ pub enum DeviceTime {
     Miss,
     /// What of the one before was not the flash's.
     Overhead,
+    /// One that the log served, of a device that says so.
+    Log,
 }
 
 impl DeviceTime {
     /// All, by their number.
-    pub const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Overhead];
+    pub const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Overhead, Self::Log];
 }
 
 impl Timed {
+    /// Nothing takes longer: an hour. Sums of such times fit into a word.
+    pub const LONGEST: Picos = Picos::from_micros(3_600_000_000);
+
     /// How many kinds there are.
     pub const KINDS: usize = Self::DEVICE + DeviceTime::ALL.len();
 
@@ -73,6 +78,7 @@ impl Timed {
             Self::Device(DeviceTime::Hit) => "line without flash",
             Self::Device(DeviceTime::Miss) => "line from flash",
             Self::Device(DeviceTime::Overhead) => "overhead of a line from flash",
+            Self::Device(DeviceTime::Log) => "line from the log",
         }
     }
 }

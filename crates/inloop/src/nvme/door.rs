@@ -29,7 +29,7 @@ pub(super) const URING: Opcode = ioctl::opcode::read_write::<RawCommand>(b'N', 0
 /// The device's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
-    /// Type and code of the status; zero: done.
+    /// Type and code of the status, and whether to try again; zero: done.
     pub(super) status: u16,
     /// Dwords 0 and 1 of the completion.
     pub(super) value: u64,
@@ -127,7 +127,7 @@ impl Doors {
         // line's, which is borrowed alone until the call returns.
         let status = unsafe { ioctl::ioctl(&self.file, asked) }?;
         Ok(Answer {
-            status: status as u16 & 0x7ff,
+            status: status as u16 & 0x7fff,
             value: passed.result,
         })
     }
@@ -140,26 +140,36 @@ impl Doors {
     ) -> io::Result<Answer> {
         assert!(command.data_bytes as usize <= LINE, "data of a line");
         let fd = types::Fd(self.file.as_raw_fd());
-        let ring = self.ring.as_mut().expect("the ring was opened");
+        let mut ring = self.ring.take().ok_or_else(|| {
+            io::Error::other("the ring was given up when a command of it was not answered")
+        })?;
+        // Memory of its own: it outlives this call if the answer does not come.
+        let mut buffer = Box::new(*line);
         let mut bytes = [0; 80];
-        bytes[..72].copy_from_slice(&Self::prepared(command, line).to_bytes());
+        bytes[..72].copy_from_slice(&Self::prepared(command, &mut buffer).to_bytes());
         let entry = opcode::UringCmd80::new(fd, URING).cmd(bytes).build();
-        // SAFETY: the memory that the command names is the line's, which is borrowed alone until
-        // this function ends; it does not end before the answer has come, unless nothing was taken.
+        // SAFETY: the memory that the command names is the buffer's, which nobody else has until
+        // the answer has come; if none comes it is never freed.
         let pushed = unsafe { ring.submission().push(&entry) };
         pushed.expect("an empty ring has room");
         loop {
             match ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // The device may write there still.
+                    std::mem::forget((ring, buffer));
+                    return Err(error);
+                }
             }
             let Some(done) = ring.completion().next() else {
                 continue;
             };
+            *line = *buffer;
+            self.ring = Some(ring);
             return match u32::try_from(done.result()) {
                 Ok(status) => Ok(Answer {
-                    status: status as u16 & 0x7ff,
+                    status: status as u16 & 0x7fff,
                     value: done.big_cqe()[0],
                 }),
                 Err(_) => Err(io::Error::from_raw_os_error(-done.result())),

@@ -59,12 +59,16 @@ fn answers_are_times_or_statuses() {
     assert_eq!(ours(0x80, 7), Err(0x80));
     let theirs = |status, value| accessed(Dialect::OpenCxd, Answer { status, value });
     let hit = theirs(4, 34).unwrap();
-    assert_eq!((hit.took, hit.done), (took(640), Some(Done::CacheHit)));
+    assert_eq!((hit.took, hit.done), (took(600), Some(Done::CacheHit)));
     // Faster than its timer.
     assert_eq!(theirs(2, 3).unwrap().took, Picos::ZERO);
     let miss = theirs(20, 4_000).unwrap();
     assert_eq!(miss.done, Some(Done::Miss { overhead: 20 }));
-    assert_eq!(theirs(0x281, 0), Err(0x281));
+    assert_eq!(theirs(0x281, 9), Err(0x281));
+    // An ordinary controller that does not know the command.
+    assert_eq!(theirs(0x4001, 9), Err(1));
+    assert_eq!(theirs(1, 0), Err(1));
+    assert_eq!(ours(0x4080, 0), Err(0x80));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rustc_hash::FxBuildHasher;
 use soc::{DeviceTime, Timed};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{LineAddr, Lpa, PageSize, Picos, Time};
+use units::{LineAddr, LineMask, Lpa, PageSize, Picos, Time};
 
 /// A device that stores and loads lines, for the runs of a source.
 pub type SharedLines = Arc<Mutex<dyn LineDevice>>;
@@ -33,6 +33,8 @@ enum Source {
 struct Said {
     took: Picos,
     is_miss: bool,
+    /// The log had it, if the device says so.
+    is_log: bool,
     /// Of a miss, what was not the flash's, if the device says so.
     overhead: Option<Picos>,
 }
@@ -41,18 +43,27 @@ struct Said {
 #[derive(Debug)]
 pub(crate) struct Believed {
     source: Source,
-    /// A device that says nothing of the sort has had an access that takes longer from flash; an
-    /// answer that takes longer is SkyByte-Delay, where that may be.
+    /// Who says nothing of the sort has had a load that takes as long from flash.
+    flash: Picos,
+    /// A read from flash that takes longer is answered with SkyByte-Delay, where that may be.
     threshold: Picos,
     /// When SkyByte-Delay is answered, if the device does not say what is not the flash's.
     decides: Picos,
     tells_pages: bool,
     notice: Picos,
-    /// Pages on their way from flash, and when they come.
-    coming: HashMap<Lpa, Time, FxBuildHasher>,
+    /// Pages on their way from flash.
+    coming: HashMap<Lpa, Coming, FxBuildHasher>,
     values: Values,
     pub(super) times: Vec<(Timed, Picos)>,
     failure: Option<String>,
+}
+
+/// A page on its way.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    at: Time,
+    /// Lines that were stored meanwhile; the device need not wait for the page to have them.
+    stored: LineMask,
 }
 
 fn page_of(line: LineAddr) -> Lpa {
@@ -68,8 +79,9 @@ impl Believed {
         };
         Self {
             source,
+            flash: Picos::new(config.nand.t_r.get() / 2),
             threshold: config.os.switch_threshold,
-            decides: lookup,
+            decides: lookup + config.ssd.delay_answer_cost,
             tells_pages: config.os.wake == host::os::WakePolicy::OnData,
             notice: config.host.interrupt_latency,
             coming: HashMap::default(),
@@ -79,7 +91,7 @@ impl Believed {
         }
     }
 
-    /// A device, which must have the last line of a program of `pages` pages.
+    /// A device, which must have room for a program of `pages` pages: they go to its flash.
     ///
     /// # Errors
     /// It has not; a sentence.
@@ -90,10 +102,13 @@ impl Believed {
             believed.access(LineAddr::new(last), false, &mut [0; 64]);
         }
         believed.times.clear();
-        match believed.failure {
-            Some(failure) => Err(failure),
-            None => Ok(believed),
+        if let Some(failure) = believed.failure {
+            return Err(failure);
         }
+        lock(device)
+            .fill(pages)
+            .map_err(|error| error.to_string())?;
+        Ok(believed)
     }
 
     /// What was recorded of one.
@@ -136,19 +151,29 @@ impl Believed {
                 self.failure = Some(Values::differs(request.line, found, due));
             }
         }
-        match is_store {
-            true => written(now, request, said),
-            false => self.read(now, request, said),
+        if !is_store {
+            return self.read(now, request, said);
         }
+        if let Some(coming) = self.coming.get_mut(&page_of(request.line)) {
+            coming.stored.insert(request.line.in_page(PageSize::KIB_4));
+        }
+        written(now, request, said)
     }
 
     fn read(&mut self, now: Time, request: &Request, said: Said) -> Response {
         let page = page_of(request.line);
-        let coming = self.coming_at(page, now);
+        let coming = match said.is_log {
+            true => None,
+            false => self.coming_at(request.line, now),
+        };
         let ready = now + said.took;
         let at = coming.map_or(ready, |coming| coming.max(ready));
         if said.is_miss {
-            self.coming.insert(page, at);
+            let coming = self.coming.entry(page).or_insert(Coming {
+                at,
+                stored: LineMask::EMPTY,
+            });
+            coming.at = at;
         }
         let delay_allowed = matches!(
             request.op,
@@ -192,13 +217,13 @@ impl Believed {
     pub(crate) fn notice_of(&self, request: &Request, response: &Response) -> Option<(Lpa, Time)> {
         let page = page_of(request.line);
         let is_wanted = self.tells_pages && response.answer == Answer::Delay;
-        let at = is_wanted.then(|| self.coming.get(&page))??;
-        Some((page, *at + self.notice))
+        let at = is_wanted.then(|| self.expected(page))??;
+        Some((page, at + self.notice))
     }
 
     /// When a page comes that is on its way.
     pub(crate) fn expected(&self, page: Lpa) -> Option<Time> {
-        self.coming.get(&page).copied()
+        self.coming.get(&page).map(|coming| coming.at)
     }
 
     /// Until when a read of a line would be answered with SkyByte-Delay.
@@ -209,31 +234,43 @@ impl Believed {
         ))
     }
 
-    fn coming_at(&mut self, page: Lpa, now: Time) -> Option<Time> {
-        let at = *self.coming.get(&page)?;
-        if at <= now {
+    /// When the page of a line comes, if the line has to wait for that.
+    fn coming_at(&mut self, line: LineAddr, now: Time) -> Option<Time> {
+        let page = page_of(line);
+        let coming = *self.coming.get(&page)?;
+        if coming.at <= now {
             self.coming.remove(&page);
             return None;
         }
-        Some(at)
+        let is_there = coming.stored.contains(line.in_page(PageSize::KIB_4));
+        (!is_there).then_some(coming.at)
     }
 
     /// Asks for an access, and notes what it took.
     fn access(&mut self, line: LineAddr, is_store: bool, data: &mut [u8; 64]) -> Said {
         let said = match &self.failure {
             Some(_) => return Said::NOTHING,
-            None => self.source.ask(line, is_store, data, self.threshold),
+            None => self.source.ask(line, is_store, data, self.flash),
         };
         let said = match said {
+            Ok(said) if said.took > Timed::LONGEST => {
+                self.failure = Some(format!(
+                    "the device says that an access of {line:?} took {}, and none takes an hour; \
+                     look at its firmware",
+                    said.took
+                ));
+                return Said::NOTHING;
+            }
             Ok(said) => said,
             Err(why) => {
                 self.failure = Some(why);
                 return Said::NOTHING;
             }
         };
-        let time = match said.is_miss {
-            true => DeviceTime::Miss,
-            false => DeviceTime::Hit,
+        let time = match (said.is_miss, said.is_log) {
+            (true, _) => DeviceTime::Miss,
+            (false, true) => DeviceTime::Log,
+            (false, false) => DeviceTime::Hit,
         };
         self.times.push((Timed::Device(time), said.took));
         if let Some(overhead) = said.overhead {
@@ -250,23 +287,29 @@ impl Source {
         line: LineAddr,
         is_store: bool,
         data: &mut [u8; 64],
-        threshold: Picos,
+        flash: Picos,
     ) -> Result<Said, String> {
         let times = match self {
             Self::Device(device) => {
                 let accessed = lock(device).access(line, is_store, data);
                 return match accessed {
-                    Ok(accessed) => Ok(Said::of(&accessed, is_store, threshold)),
+                    Ok(accessed) => Ok(Said::of(&accessed, is_store, flash)),
                     Err(error) => Err(error.to_string()),
                 };
             }
             Self::Recording(times) => times,
         };
-        let (is_miss, took) = match times.pop_front() {
-            Some((Timed::Device(DeviceTime::Hit), took)) => (false, took),
-            Some((Timed::Device(DeviceTime::Miss), took)) => (true, took),
-            _ => return Err("it has no time of an access where the run has one".to_owned()),
+        let (what, took) = match times.pop_front() {
+            Some((Timed::Device(what), took)) if what != DeviceTime::Overhead => (what, took),
+            _ => {
+                return Err(
+                    "the recording has no time of an access where the run has one; run what was \
+                     recorded"
+                        .to_owned(),
+                );
+            }
         };
+        let (is_miss, is_log) = (what == DeviceTime::Miss, what == DeviceTime::Log);
         let overhead = match times.front() {
             Some((Timed::Device(DeviceTime::Overhead), time)) => Some(*time),
             _ => None,
@@ -277,6 +320,7 @@ impl Source {
         Ok(Said {
             took,
             is_miss,
+            is_log,
             overhead,
         })
     }
@@ -286,10 +330,11 @@ impl Said {
     const NOTHING: Self = Self {
         took: Picos::ZERO,
         is_miss: false,
+        is_log: false,
         overhead: None,
     };
 
-    fn of(accessed: &Accessed, is_store: bool, threshold: Picos) -> Self {
+    fn of(accessed: &Accessed, is_store: bool, flash: Picos) -> Self {
         let Accessed { took, done } = *accessed;
         let overhead = match done {
             Some(Done::Miss { overhead }) if !is_store => {
@@ -298,10 +343,11 @@ impl Said {
             }
             _ => None,
         };
-        let is_long = done.is_none() && !is_store && took >= threshold;
+        let is_long = done.is_none() && !is_store && took >= flash;
         Self {
             took,
             is_miss: is_long || overhead.is_some(),
+            is_log: done == Some(Done::LogRead),
             overhead,
         }
     }
