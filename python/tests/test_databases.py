@@ -159,7 +159,7 @@ def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> 
     """A run of a thousand operations."""
     case = cases.quick()[0]
     seconds = 1000 / per_second
-    return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 1000, {})
+    return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 1000, {}, {})
 
 
 def test_a_log_that_was_asked_for_in_vain_is_told() -> None:
@@ -184,7 +184,7 @@ def test_ratios_are_of_runs_of_one_turn() -> None:
         kills=[{"database": "valkey", "type": "hybrid", "answered": 7, "found": 8}],
         versions={"valkey": {"server": "9.1.2"}},
         machine={"processors": 2, "processor": "P", "load_at_begin": 0.1, "load_at_end": 0.2,
-                 "seconds": 90.0},
+                 "seconds": 90.0, "took": {"measure": 60.4, "verify": 9.6}},
     )  # fmt: skip
     found = result.summary(plan, outcome)
     default, hybrid = found["cases"]
@@ -195,6 +195,7 @@ def test_ratios_are_of_runs_of_one_turn() -> None:
     page = result.page(json.loads(json.dumps(found)))
     assert "| hybrid | 700 | 400 to 1,000 | 7.00 | 5.00 to 8.00 | 7.29 | 1.0 | 0 |" in page
     assert "| valkey | hybrid | 7 | 8 |" in page
+    assert "by what it did: measure 60, verify 10." in page
 
 
 def test_bad_input_is_one_line(entresol_command: Entresol, tmp_path: Path) -> None:

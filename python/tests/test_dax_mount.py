@@ -67,6 +67,17 @@ def test_bad_options_are_one_line(drive: Path, tmp_path: Path, entresol_command:
     assert "add dax=auto" in one_line(alone)
     without = entresol_command("mount", plain, folder, "-o", "dax=auto")
     assert "device.pmem=64MiB" in one_line(without)
+    for option, said in (
+        ("dax_upgrad=50", "Did you mean dax_upgrade=N?"),
+        ("dax_after=4294967296", "at most 9 digits"),
+    ):
+        bad = entresol_command("mount", drive, folder, "-o", f"dax=auto,{option}")
+        assert said in one_line(bad)
+    trace = tmp_path / "none" / "trace.csv"
+    nowhere = entresol_command("mount", drive, folder, "-o", "dax=auto", "--dax-trace", trace)
+    assert f"{trace.parent} is no directory" in one_line(nowhere)
+    there = entresol_command("mount", drive, folder, "-o", "dax=auto", "--dax-trace", __file__)
+    assert "is there already" in one_line(there)
 
 
 def _dax(folder: Path) -> Json:

@@ -172,16 +172,12 @@ impl<P: Policy> Dax<P> {
     #[inline]
     pub fn wrote(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
         // Most writes are of one range.
-        if let (Some(first), Some(last)) = (
-            self.tracker.range_of(page),
-            self.tracker.range_of(page + u64::from(pages.max(1)) - 1),
-        ) && first == last
-            && pages > 0
-        {
-            self.tracker.count_writes(file, first, pages, now);
-        } else {
-            for (range, pages) in self.parts(page, pages) {
-                self.tracker.count_writes(file, range, pages, now);
+        match self.tracker.only_range_of(page, pages) {
+            Some(range) => self.tracker.count_writes(file, range, pages, now),
+            None => {
+                for (range, pages) in self.parts(page, pages) {
+                    self.tracker.count_writes(file, range, pages, now);
+                }
             }
         }
         if self.looks_ahead {

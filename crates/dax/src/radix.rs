@@ -35,8 +35,8 @@ const fn way(range: u32, level: u32) -> usize {
 }
 
 /// Whether a tree of so many levels has a place for a range.
-const fn has_place(range: u32, levels: u32) -> bool {
-    levels * BITS >= u32::BITS || range >> (levels * BITS) == 0
+fn has_place(range: u32, levels: u32) -> bool {
+    u64::from(range) >> (levels * BITS) == 0
 }
 
 impl Radix {
@@ -46,11 +46,12 @@ impl Radix {
             return None;
         }
         let mut at = root.at;
-        for level in (0..root.levels).rev() {
-            if at == NONE {
-                return None;
-            }
-            at = self.nodes[at as usize][way(range, level)];
+        let mut shift = root.levels * BITS;
+        while shift != 0 {
+            shift -= BITS;
+            // There are not so many nodes that nothing would be one.
+            let node = self.nodes.get(at as usize)?;
+            at = node[(range >> shift) as usize % WAYS];
         }
         (at != NONE).then_some(at)
     }

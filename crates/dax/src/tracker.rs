@@ -59,6 +59,11 @@ const IS_IDLE: u32 = 1 << 29;
 /// Of `write_backs`: the lowest mark.
 const MARKS: u32 = 29;
 
+/// Whether so many more can be counted.
+const fn has_room(count: u32, more: u32) -> bool {
+    (count & (MOST - 1)) as u64 + (more as u64) < MOST as u64
+}
+
 /// Whose a range is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Owner {
@@ -156,9 +161,17 @@ impl Tracker {
     }
 
     /// The number of the range that a page is in; None beyond those that are tracked.
-    #[inline]
     pub fn range_of(&self, page: u64) -> Option<u32> {
         u32::try_from(page >> self.order).ok()
+    }
+
+    /// The number of the range that pages are in, if they are some and in one that is tracked.
+    #[inline]
+    pub fn only_range_of(&self, page: u64, pages: u32) -> Option<u32> {
+        let last = page.saturating_add(u64::from(pages).wrapping_sub(1));
+        let range = page >> self.order;
+        let is_one = range == last >> self.order && pages > 0;
+        u32::try_from(range).ok().filter(|_| is_one)
     }
 
     /// The pages of a range.
@@ -214,7 +227,7 @@ impl Tracker {
         self.advance(now);
         let id = self.range(file, range);
         let of = &mut self.ranges[id as usize];
-        if (of.writes & (MOST - 1)).saturating_add(pages) < MOST {
+        if has_room(of.writes, pages) {
             of.writes += pages;
             of.write_place = self.writes.count(id, pages, of.write_place);
         }
@@ -231,7 +244,7 @@ impl Tracker {
         self.advance(now);
         let id = self.range(file, range);
         let of = &mut self.ranges[id as usize];
-        if (of.write_backs & (MOST - 1)).saturating_add(pages) < MOST {
+        if has_room(of.write_backs, pages) {
             of.write_backs += pages;
             of.write_back_place = self.write_backs.count(id, pages, of.write_back_place);
         }
@@ -249,21 +262,33 @@ impl Tracker {
     #[cold]
     fn turn(&mut self, now: Time) {
         while self.writes.turn(now) {
-            while let Some((id, count)) = self.writes.take_expired() {
-                self.ranges[id as usize].writes -= count;
-                self.end_counts(id);
+            while let Some(expired) = self.writes.take_expired() {
+                for ended in expired.records() {
+                    let range = &mut self.ranges[ended.range as usize];
+                    range.writes -= ended.count;
+                    if range.writes & (MOST - 1) == 0 {
+                        range.write_place = Place::NOWHERE;
+                        self.end_counts(ended.range);
+                    }
+                }
             }
         }
         while self.write_backs.turn(now) {
-            while let Some((id, count)) = self.write_backs.take_expired() {
-                self.ranges[id as usize].write_backs -= count;
-                self.end_counts(id);
+            while let Some(expired) = self.write_backs.take_expired() {
+                for ended in expired.records() {
+                    let range = &mut self.ranges[ended.range as usize];
+                    range.write_backs -= ended.count;
+                    if range.write_backs & (MOST - 1) == 0 {
+                        range.write_back_place = Place::NOWHERE;
+                        self.end_counts(ended.range);
+                    }
+                }
             }
         }
         self.next = self.writes.end().min(self.write_backs.end());
     }
 
-    /// Counts of a range have ended.
+    /// The last counts of a kind have ended, of a range.
     fn end_counts(&mut self, id: RangeId) {
         let range = &self.ranges[id as usize];
         let has_counts = (range.writes | range.write_backs) & (MOST - 1) != 0;
@@ -383,6 +408,38 @@ impl Tracker {
                 + self.free_ranges.capacity() * size_of::<u32>()
                 + self.files.capacity() * size_of::<Root>(),
             decaying: (writes + write_backs, write_bytes + write_back_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots that places cannot tell apart are 64 from each other: an upgraded range without counts
+    /// lives from one to the next, and another one has the record then that it had.
+    #[test]
+    fn a_range_without_counts_has_no_record() {
+        let slot = |number: u64| Time::from_picos(number * 100);
+        let mut tracker = Tracker::new(0, Picos::new(3200), Picos::new(3200));
+        let file = tracker.open();
+        for first in 0..130 {
+            let id = tracker.count_write_backs(file, 7, 1, slot(first));
+            tracker.count_writes(file, 7, 1, slot(first));
+            tracker.set_stage(id, Stage::Upgraded);
+            tracker.advance(slot(first + 40));
+            assert_eq!(tracker.counts(id), Counts::default());
+            let again = slot(first + 64);
+            for (range, pages) in [(8, 1), (7, 5)] {
+                tracker.count_writes(file, range, pages, again);
+                tracker.count_write_backs(file, range, pages, again);
+            }
+            tracker.advance(slot(first + 64 + 40));
+            assert_eq!(tracker.counts(id), Counts::default());
+            tracker.remove(id);
+            assert_eq!(tracker.footprint().ranges, 0, "from slot {first}");
+            tracker = Tracker::new(0, Picos::new(3200), Picos::new(3200));
+            tracker.open();
         }
     }
 }

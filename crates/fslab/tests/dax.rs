@@ -1,11 +1,14 @@
 //! Power cuts under files in persistent memory: upgrades, downgrades, syncs by stores alone,
 //! evictions.
 //!
-//! FSLAB_SEQUENCES, FSLAB_LENGTH, FSLAB_SEED and FSLAB_TWO_TASKS for more.
+//! FSLAB_SEQUENCES, FSLAB_LENGTH, FSLAB_SEED and FSLAB_TWO_TASKS for more, FSLAB_MOVES for more
+//! lives of files in persistent memory.
 
 use bytefs::Personality;
 use dax::PolicyKind;
 use fslab::crash::{Campaign, Finding, Options, Sequence, Tally, device_of, shrink};
+use std::fmt::Write as _;
+use units::Stream;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -107,3 +110,91 @@ const MOVING: [&str; 6] = [
      --- beside, behind 0 ns\nopen bar 2\nwrite %2 0 8192 5\nfdatasync %2\n\
      write %2 0 64 6\nfdatasync %2\nclose 2\n",
 ];
+
+/// What the campaign's sequences hardly do: operations of two files that have frames, by chance.
+#[test]
+fn lives_in_persistent_memory_survive_every_cut() {
+    let lives = number("FSLAB_MOVES").unwrap_or(1);
+    let seed = number("FSLAB_SEED").unwrap_or(18);
+    let mut all = Tally::default();
+    for personality in [Personality::Ext4Like, Personality::ByteFs] {
+        for kind in [
+            PolicyKind::Ratio,
+            PolicyKind::Predict,
+            PolicyKind::Adaptive,
+            PolicyKind::Always,
+        ] {
+            let lab = campaign(personality, kind, 1).lab().unwrap();
+            let mut tally = Tally::default();
+            for life in 0..lives {
+                let text = life_of(seed + life);
+                let sequence = Sequence::parse(&text).unwrap();
+                if let Err(finding) = lab.run(&sequence, &mut tally) {
+                    let least = shrink(&lab, &finding);
+                    panic!("{personality}, {kind}, life {}:\n{least}", seed + life);
+                }
+            }
+            println!("{personality}, {kind}: {tally}\n{:?}", tally.moves);
+            all.add(&tally);
+        }
+    }
+    let moves = all.moves;
+    assert!(moves.light_syncs > 10 && moves.upgrades > 10, "{moves:?}");
+    assert!(moves.downgrades + moves.evictions > 0, "{moves:?}");
+}
+
+/// Operations of two files that are written and synced again and again. Every second life has two
+/// tasks, of one file or of two.
+fn life_of(number: u64) -> String {
+    let stream = &mut Stream::new(number, "fslab/moves");
+    let mut text =
+        "create foo\nwrite foo 0 8192 1\ncreate bar\nwrite bar 0 4096 2\n---\n".to_owned();
+    let mut mark = 2;
+    let tasks = 1 + number % 2;
+    for task in 1..=tasks {
+        if task == 2 {
+            let behind = stream.below(2) * stream.below(20_000);
+            writeln!(text, "--- beside, behind {behind} ns").unwrap();
+        }
+        // Their own numbers, for names may go meanwhile.
+        let opened: [u64; 2] = [2 * task - 1, 2 * task];
+        for (name, number) in ["foo", "bar"].iter().zip(opened) {
+            writeln!(text, "open {name} {number}").unwrap();
+        }
+        for _ in 0..(6 + stream.below(10)) / tasks {
+            let file = opened[stream.below(2) as usize];
+            mark += 1;
+            act(stream, file, mark, tasks == 1, &mut text);
+        }
+        for number in opened {
+            writeln!(text, "close {number}").unwrap();
+        }
+    }
+    text
+}
+
+/// One operation and, mostly behind a write, a sync.
+fn act(stream: &mut Stream, file: u64, mark: u64, is_alone: bool, text: &mut String) {
+    let sizes: [u64; 4] = [64, 500, 4096, 8192];
+    let at = stream.below(5) * 2048 + stream.below(3) * 64;
+    let size = sizes[stream.below(4) as usize];
+    let line = match stream.below(20) {
+        0..=10 => format!("write %{file} {at} {size} {mark}"),
+        11 => format!("write %{file} {at} {size} {mark} direct"),
+        12 => format!("truncate %{file} {at}"),
+        13 => format!("fallocate %{file} punch {at} {}", size.max(4096)),
+        14 => format!("fallocate %{file} zero {at} {size}"),
+        15 => "flush-old".to_owned(),
+        16 => format!("fsync %{file}"),
+        17 => "sync".to_owned(),
+        // A name goes, and another file comes under it; what is open stays.
+        18 if is_alone => {
+            format!("unlink bar\ncreate bar\nwrite bar 0 {size} {mark}\nfdatasync bar")
+        }
+        _ => format!("fdatasync %{file}"),
+    };
+    writeln!(text, "{line}").unwrap();
+    if line.starts_with("write") && stream.below(4) > 0 {
+        writeln!(text, "fdatasync %{file}").unwrap();
+    }
+}

@@ -61,7 +61,7 @@ def dax(
         typer.Option(
             "--types",
             metavar="NAME,…",
-            help=f"Of {', '.join(KNOWN_TYPES)}; quick leaves out the last.",
+            help=f"Of {', '.join(KNOWN_TYPES)}; quick leaves out the last two.",
         ),
     ] = None,
     variants: Annotated[

@@ -166,8 +166,10 @@ def _memory() -> int:
 
 def _new_record(path: Path, name: str) -> Path:
     """Where a recording goes; from the root on, for a server in the background is elsewhere."""
-    if path.exists() or not path.absolute().parent.is_dir():
-        raise UserError(f"{name} {path}: is there, or cannot be; name a file that is not there.")
+    if path.exists() or path.is_symlink():
+        raise UserError(f"{name} {path}: is there already; name a file that is not there.")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{name} {path}: {path.parent} is no directory; make it, or name another.")
     return path.absolute()
 
 
@@ -190,6 +192,7 @@ def _read_options(texts: Sequence[str]) -> Json:
     wanted: Json = {_told(word): False for word in OPTIONS}
     known = (
         *OPTIONS,
+        *(f"{name}N" for name in DAX_NUMBERS),
         *(f"{DATA}{mode}" for mode in DATA_MODES),
         *(f"{DAX}{mode}" for mode in DAX_MODES),
         *(f"{DAX_POLICY}{name}" for name in DAX_POLICIES),
@@ -231,7 +234,9 @@ def _number(word: str, name: str) -> int:
     """The number behind a name."""
     text = word.removeprefix(name)
     if not text.isdecimal() or len(text) > 9:
-        raise UserError(f"-o {word}: {name} takes a whole number, as in {name}5.")
+        raise UserError(
+            f"-o {word}: {name} takes a whole number of at most 9 digits, as in {name}5."
+        )
     return int(text)
 
 

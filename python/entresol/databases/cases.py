@@ -9,15 +9,16 @@ from entresol.errors import UserError, did_you_mean
 
 VALKEY, POSTGRESQL, ROCKSDB = "valkey", "postgresql", "rocksdb"
 DATABASES = (VALKEY, POSTGRESQL, ROCKSDB)
-DEFAULT, HYBRID, EXPLICIT, PREDICT = "default", "hybrid", "explicit", "predict"
+DEFAULT, HYBRID, EXPLICIT = "default", "hybrid", "explicit"
+PREDICT, ADAPTIVE = "predict", "adaptive"
 THESIS_TYPES = (DEFAULT, HYBRID, EXPLICIT)
 """The thesis's words: without DAX, with ranges that the file system chooses, and with files that
 ask for it, which here are the database's logs."""
-TYPES = (*THESIS_TYPES, PREDICT)
-"""And ranges that our policy chooses."""
+TYPES = (*THESIS_TYPES, PREDICT, ADAPTIVE)
+"""And ranges that our policies choose."""
 MOUNTED_WITH = {
     DEFAULT: "dax=off", HYBRID: "dax=auto", EXPLICIT: "dax=explicit",
-    PREDICT: "dax=auto,dax_policy=predict",
+    PREDICT: "dax=auto,dax_policy=predict", ADAPTIVE: "dax=auto,dax_policy=adaptive",
 }  # fmt: skip
 CLIENTS = (1, 2, 4, 8, 50)
 PIPELINES = (1, 10)
@@ -59,7 +60,7 @@ def _valkey(mode: str, clients: int, pipeline: int, *, quick: bool) -> Case:
         # Some thousand syncs, which many clients share.
         operations = min((1_500 if quick else 5_000) * at_once, 20_000 if quick else 200_000)
     else:
-        operations = 60_000 if quick else 1_000_000
+        operations = 20_000 if quick else 1_000_000
     is_swept = (mode, clients, pipeline) == ("always", 1, 1)
     return Case(VALKEY, mode, operations, clients, pipeline, is_swept=is_swept)
 

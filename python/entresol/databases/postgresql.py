@@ -72,14 +72,20 @@ class PostgreSql(Database):
         return folder / f"postgresql-{scale}"
 
     def prepare(self, folder: Path, cases: Sequence[Case]) -> None:
+        """Clusters are made once, beside the drives: each drive gets copies."""
         for scale in sorted({case.scale for case in cases}):
-            data = self._cluster(folder, scale)
-            data.mkdir(mode=0o700)
-            self._give(data)
-            self._output("initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
-            with self._server(data, ("fsync=off",)) as server:
-                self._output("createdb", *server.words, NAME)
-                self._output("pgbench", *server.words, "-i", "-q", "-s", str(scale), NAME)
+            made = self._cluster(self.work, scale)
+            if not made.exists():
+                self._make(made, scale)
+            output(("cp", "-a", made, self._cluster(folder, scale)))
+
+    def _make(self, data: Path, scale: int) -> None:
+        data.mkdir(mode=0o700)
+        self._give(data)
+        self._output("initdb", "-D", data, "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        with self._server(data, ("fsync=off",)) as server:
+            self._output("createdb", *server.words, NAME)
+            self._output("pgbench", *server.words, "-i", "-q", "-s", str(scale), NAME)
 
     def _give(self, path: Path) -> None:
         if self._user is not None:

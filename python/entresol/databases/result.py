@@ -101,6 +101,7 @@ def page(found: Json) -> str:
         for name, of in found["versions"].items()
     )
     machine = found["machine"]
+    took = ", ".join(f"{what} {seconds:,.0f}" for what, seconds in machine["took"].items())
     lines = [
         "# Databases with transparent DAX",
         "",
@@ -109,6 +110,8 @@ def page(found: Json) -> str:
         f"{machine['processors']} processors ({machine['processor']}), load "
         f"{machine['load_at_begin']:.1f} at the begin and {machine['load_at_end']:.1f} at the end; "
         f"{machine['seconds'] / 60:.1f} minutes.",
+        "",
+        f"Seconds of it, by what it did: {took}. What is measured is `measure`.",
         "",
         HEAD.rstrip("\n"),
         *(_line(row) for row in found["cases"]),

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from entresol.core import Json
 from entresol.databases import cases, drive
 from entresol.databases.cases import Case
-from entresol.databases.database import Ask, Database, nothing
+from entresol.databases.database import BEGIN, Ask, Database, nothing
 from entresol.databases.postgresql import PostgreSql
 from entresol.databases.rocksdb import RocksDb
 from entresol.databases.valkey import Valkey
@@ -66,6 +67,8 @@ class Run:
     """By which the device's clock went on from the begin to the end of what was measured."""
     syncs: int
     dax: Json
+    took: dict[str, float]
+    """Seconds of the bench's own wall clock, by what it did meanwhile."""
 
     @property
     def per_second(self) -> float:
@@ -102,17 +105,21 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
     outcome = Outcome(machine=_machine())
     outcome.versions = {name: each.versions() for name, each in databases.items()}
     begun, total = time.monotonic(), sum(1 for _ in _steps(plan))
+    took: Counter[str] = Counter()
+    watch = Watch()
     for done, step in enumerate(_steps(plan), start=1):
         case = step.case
         bed = _Bed(work, databases[case.database], plan, say)
         run = bed.run(step)
         outcome.runs.append(run)
+        took.update(run.took)
         left = (time.monotonic() - begun) / done * (total - done)
         say(
             f"{done} of {total}: {case.database} {case.name}, {step.type}, flush {step.flush}"
             f"{'' if step.is_paced else ', not paced'}: {run.per_second:,.0f}/s; "
             f"about {left / 60:.0f} min left"
         )
+    watch.was("runs")
     if plan.kills and not plan.only_records:
         for name in names:
             case = next(case for case in plan.cases if case.database == name and _syncs(case))
@@ -123,6 +130,7 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
                     f"{name}, {kind}: the mount killed behind {killed['answered']:,} answered "
                     f"writes; {killed['found']:,} are there"
                 )
+    watch.was("kill")
     for case in plan.cases if plan.recordings else ():
         if case.is_swept or plan.only_records:
             bed = _Bed(work, databases[case.database], plan, say)
@@ -130,6 +138,9 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
             say(f"{case.database} {case.name}: recorded")
     outcome.machine["load_at_end"] = os.getloadavg()[0]
     outcome.machine["seconds"] = round(time.monotonic() - begun, 1)
+    watch.was("record")
+    took.update({what: watch.took[what] for what in ("kill", "record")})
+    outcome.machine["took"] = {what: round(seconds, 1) for what, seconds in took.items()}
     return outcome
 
 
@@ -157,12 +168,27 @@ def _steps(plan: Plan) -> Iterator[Step]:
         for case in plan.cases:
             for flush in (plan.flush, *(plan.swept if case.is_swept else ())):
                 repeats = plan.repeats if flush == plan.flush else plan.swept_repeats
-                # The last turn is not paced: what it takes of the device's time is counted.
-                if repeat > repeats:
+                # The last turn is not paced: what it takes of the device's time is counted. By what
+                # that grows with a flush's cost is known.
+                if repeat > repeats or (repeat == repeats and flush != plan.flush):
                     continue
                 kinds = plan.types if repeat % 2 == 0 else plan.types[::-1]
                 for kind in kinds:
                     yield Step(case, kind, flush, repeat, repeat < repeats)
+
+
+class Watch:
+    """Says for what a run takes its time: of it only a part is measured."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+        self._since = time.monotonic()
+
+    def was(self, what: str) -> None:
+        """What it did since it was asked last."""
+        now = time.monotonic()
+        self.took[what] = round(self.took.get(what, 0.0) + now - self._since, 4)
+        self._since = now
 
 
 @dataclass(frozen=True)
@@ -214,9 +240,15 @@ class _Bed:
 
     def run(self, step: Step, record: Path | None = None, fuse: list[int] | None = None) -> Run:
         """Does a run, and looks for everything in a new mount."""
-        case, folder, image = step.case, self._folder(), self._copy(step.flush)
+        watch = Watch()
+        case, folder = step.case, self._folder()
+        self._prepared(step.flush)
+        watch.was("make")
+        image = self._copy(step.flush)
+        watch.was("copy")
         dax = cases.MOUNTED_WITH[step.type]
         with drive.mounted(image, folder, dax, is_paced=step.is_paced, record=record) as mount:
+            watch.was("mount")
             moments: list[Json] = []
             if fuse is not None:
                 fuse.append(mount.fuse_ns())
@@ -224,11 +256,17 @@ class _Bed:
             def mark(name: str) -> None:
                 mount.mark(name)
                 moments.append(mount.stats())
+                watch.was("start" if name == BEGIN else "measure")
 
             ran, evidence = self.database.run(folder, case, mark, _asks(step.type))
+            watch.was("end")
+        watch.was("unmount")
         before, after = moments
         with drive.mounted(image, folder, "dax=off", is_paced=False):
+            watch.was("mount")
             self.database.verify(folder, case, ran, evidence)
+            watch.was("verify")
+        watch.was("unmount")
         dax_before, dax_after = before["dax"] or {}, after["dax"] or {}
         counted = {
             name: dax_after[name] - (0 if name == "frames_in_use" else dax_before[name])
@@ -246,6 +284,7 @@ class _Bed:
             after["device"]["clock_ps"] - before["device"]["clock_ps"],
             after["file_system"]["syncs"] - before["file_system"]["syncs"],
             counted,
+            watch.took,
         )
 
     def kill(self, case: Case, kind: str) -> Json:

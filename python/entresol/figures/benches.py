@@ -30,7 +30,9 @@ FOLDER = "file-systems"
 """Of the store: what lists and compares results of captures knows nothing of these."""
 COUNTS = ("run", "all")
 FUSE = ("taken", "kept")
-OPTIONS = ("cache", "cores", "counts", "fuse", "loads", "log", "scale", "threads")
+OPTIONS = (
+    "cache", "cores", "counts", "fuse", "loads", "log", "recording", "scale", "threads",
+)  # fmt: skip
 RECOVERY = "recovery"
 """Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
 COMPACTION = "compaction"
@@ -133,6 +135,8 @@ class Conditions:
     depth: int = 1
     fuse: str = FUSE[0]
     """Of a recording: whether FUSE's time is taken off the program's."""
+    recording: str = ""
+    """Another recording that is played, if it is said."""
 
 
 def conditions(item: Bench, settings: Settings) -> Conditions:
@@ -165,7 +169,7 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
                           options.get("log", LOG), counts,
                           int(options.get("lines", LINES_PER_PAGE)),
                           options.get("operation", ""), int(options.get("depth", 1)),
-                          fuse)  # fmt: skip
+                          fuse, options.get("recording", ""))  # fmt: skip
     except ValueError as error:
         raise UserError(f"run.scale, run.threads and run.cores are numbers: {error}.") from error
 
@@ -213,7 +217,9 @@ class _Run:
         if item.workload == NAND:
             inputs |= {"operation": told.operation, "depth": told.depth, "count": COUNT,
                        "kept": [SHOWN, *PERCENTS]}  # fmt: skip
-        recorded = papers.find(settings.paper).recorded(item.workload)
+        recorded = papers.find(settings.paper).recorded(told.recording or item.workload)
+        if told.recording and recorded is None:
+            raise UserError(f"run.recording is {told.recording}, which {settings.paper} has not.")
         if recorded is not None:
             text = hashlib.sha256(recorded.text.encode()).hexdigest()
             played = asdict(replace(recorded, text=""))

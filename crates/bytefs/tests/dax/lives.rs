@@ -309,7 +309,7 @@ fn what_was_synced_is_there_wherever_in_an_operation_the_power_goes() {
     for seed in 0..2 * SEEDS {
         let of = [Personality::Ext4Like, Personality::ByteFs][seed as usize % 2];
         let mut stream = Stream::new(seed, "cuts");
-        let life = first_life(seed, of, 60 + stream.below(600));
+        let life = first_life(seed, of, 60 + stream.below(400));
         // Nothing was promised of a file system that is not made yet.
         if life
             .models

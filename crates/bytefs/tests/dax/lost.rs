@@ -87,6 +87,63 @@ fn a_frame_that_is_being_taken_does_not_come_back_over_what_was_synced_meanwhile
     assert_eq!(wrong, None, "of {} bytes", seen.borrow().len());
 }
 
+/// As above, and when the frames are to be taken a light sync of their file is under way: it ends
+/// before the zeroes are durable, so a sync that follows would be undone. They are not taken.
+#[test]
+fn frames_of_a_file_that_is_being_synced_are_not_taken() {
+    let (ran, report) = run(
+        engine(Personality::Ext4Like, "64KiB"),
+        async move |device, clock| {
+            let options = with(Some(eager()));
+            let fs = formatted(&device, &clock, options, Personality::Ext4Like).await;
+            let (old, new) = (create(&fs, b"old").await, create(&fs, b"new").await);
+            fs.sync().await.expect("a sync");
+            frame(&fs, old, PAGES).await;
+            fs.sync().await.expect("a sync");
+            frame(&fs, new, 3).await;
+            let frames = fs.dax_report().expect("it is on").frames.1;
+            for page in 3..frames {
+                append(&fs, new, page * 4096, &[9; 4096]).await;
+            }
+            device.hesitates.set(Picos::from_micros(100));
+            let taking = async {
+                let soon = port::Clock::now(&clock) + Picos::from_micros(50);
+                port::Clock::sleep_until(&clock, soon).await;
+                device.hesitates.set(Picos::from_micros(1_000_000));
+                fs.fsync(new, true).await.expect("a sync");
+            };
+            let syncing = async {
+                let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+                let before = light();
+                append(&fs, old, (PAGES - 1) * 4096, &[5; 4096]).await;
+                fs.fsync(old, true).await.expect("a sync");
+                assert_eq!(light(), before + 1, "it is a light one");
+                for page in 0..PAGES - 1 {
+                    append(&fs, old, page * 4096, &[77; 4096]).await;
+                }
+                fs.fsync(old, false).await.expect("a sync");
+            };
+            beside(syncing, taking).await;
+            fs.dax_report().expect("it is on")
+        },
+    );
+    assert_eq!(report.frames.0, PAGES + 3, "none was taken");
+    let seen: Rc<RefCell<Vec<u8>>> = Rc::default();
+    let place = Rc::clone(&seen);
+    run(ran.power_cycled(|| false), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
+        let found = fs.lookup(Ino::ROOT, b"old").await.expect("it was synced");
+        place.replace(fs.read(found.ino, 0, 1 << 20, false).await.expect("a read"));
+    });
+    let seen = seen.borrow();
+    let (synced, last) = seen.split_at((PAGES as usize - 1) * 4096);
+    let wrong = synced.iter().position(|byte| *byte != 77);
+    assert_eq!((seen.len(), wrong), (PAGES as usize * 4096, None));
+    assert!(last.iter().all(|byte| *byte == 5));
+}
+
 /// The power goes while the first sync of three pages is under way, and takes any stores back. What
 /// is left of the file is a beginning of what was written.
 #[test]

@@ -7,3 +7,4 @@ mod explicit;
 mod lives;
 mod lost;
 mod pressure;
+mod usual;

@@ -39,7 +39,10 @@ pub enum NoScript {
     #[error("{0}")]
     Data(String),
     /// A policy that there is not.
-    #[error("`{0}` is no policy of persistent memory; there are ratio, predict, explicit, always")]
+    #[error(
+        "`{0}` is no policy of persistent memory; there are ratio, predict, adaptive, explicit, \
+         always"
+    )]
     Dax(String),
     /// A bug that there is not.
     #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]

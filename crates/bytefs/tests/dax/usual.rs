@@ -1,0 +1,93 @@
+//! Syncs that take the usual way although their range is upgraded.
+
+use super::drive::{CALLER, Fs, append, create, eager, engine, formatted, run, with};
+use bytefs::{Ino, Personality, SetAttr, SetXattr};
+
+const OF: Personality = Personality::Ext4Like;
+/// 14 frames.
+const SMALL: &str = "64KiB";
+
+/// Writes a page and syncs the file, and says whether the window alone has answered.
+async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
+    let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+    let before = light();
+    append(fs, ino, page * 4096, &[byte; 4096]).await;
+    fs.fsync(ino, true).await.expect("a sync");
+    light() > before
+}
+
+/// A file whose first ranges of four pages are upgraded.
+async fn upgraded(fs: &Fs, name: &[u8], ranges: u64) -> Ino {
+    let ino = create(fs, name).await;
+    fs.sync().await.expect("a sync");
+    for range in 0..ranges {
+        for byte in 1..3 {
+            assert!(!put(fs, ino, 4 * range, byte).await, "it is not upgraded");
+        }
+    }
+    ino
+}
+
+/// What a power cut leaves of page 0 of files; None: there is no such file.
+fn left(of: &super::drive::Ran, names: &'static [&'static str]) -> Vec<Option<u8>> {
+    let (_, found) = run(of.power_cycled(|| true), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
+        let mut found = Vec::new();
+        for name in names {
+            found.push(match fs.lookup(Ino::ROOT, name.as_bytes()).await {
+                Ok(attr) => {
+                    let bytes = fs.read(attr.ino, 0, 4096, false).await.expect("a read");
+                    bytes.first().copied()
+                }
+                Err(_) => None,
+            });
+        }
+        found
+    });
+    found
+}
+
+/// All frames are of a file that is removed. Until that is durable the file may come back, and
+/// nobody else has them.
+#[test]
+fn frames_of_a_removed_file_are_nobodys_once_that_is_durable() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let new = upgraded(&fs, b"new", 1).await;
+        let old = create(&fs, b"old").await;
+        let name = b"user.entresol.dax";
+        let set = fs.set_xattr(&CALLER, old, name, b"all", SetXattr::Any);
+        set.await.expect("it takes it");
+        fs.sync().await.expect("a sync");
+        fs.fsync(old, true).await.expect("the first one");
+        for page in 0..14 {
+            assert!(put(&fs, old, page, 4).await, "page {page} has a frame");
+        }
+        fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("it is");
+        fs.release(old).await.expect("it was open");
+        assert!(!put(&fs, new, 0, 9).await, "the frames are old's");
+        fs.sync().await.expect("a sync");
+        assert!(put(&fs, new, 0, 10).await, "they are not any more");
+    });
+    assert_eq!(left(&ran, &["old", "new"]), [None, Some(10)]);
+}
+
+/// A file whose mode was changed: the window has not all of it until that is durable.
+#[test]
+fn a_sync_behind_a_change_of_the_inode_is_a_usual_one() {
+    let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let log = upgraded(&fs, b"log", 1).await;
+        assert!(put(&fs, log, 0, 3).await);
+        let set = SetAttr {
+            permissions: Some(0o640),
+            ..SetAttr::default()
+        };
+        fs.setattr(&CALLER, log, set).await.expect("it is set");
+        assert!(!put(&fs, log, 0, 4).await, "its inode is not durable");
+        assert!(put(&fs, log, 0, 5).await);
+    });
+    assert_eq!(left(&ran, &["log"]), [Some(5)]);
+}
