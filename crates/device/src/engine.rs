@@ -27,6 +27,9 @@ use units::{ByteAddr, Bytes, PageSize, Picos, Time, TxId};
 /// Operations of a block command that are with the device at a time.
 const OPERATIONS_AT_A_TIME: u32 = 256;
 
+/// Events that happen while the device is locked once: others may want to submit.
+const EVENTS_AT_A_TIME: u32 = 64;
+
 /// What [`DeviceEngine::step`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -322,6 +325,22 @@ impl DeviceEngine {
         }
         self.advance_to(at);
         Step::Moved
+    }
+
+    /// As [`DeviceEngine::step`] for who asks for nothing before something of his is done: without a
+    /// wall clock several things happen, up to the first end of a command.
+    pub fn step_far(&mut self) -> Step {
+        if self.wall.is_some() {
+            return self.step();
+        }
+        let has_moved = self
+            .engine
+            .advance_some(EVENTS_AT_A_TIME, &mut self.finished);
+        self.note_all();
+        match has_moved {
+            true => Step::Moved,
+            false => Step::Idle,
+        }
     }
 
     /// Lets everything happen up to `to`.

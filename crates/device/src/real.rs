@@ -131,7 +131,7 @@ impl Drive for RealDevice {
     /// Wakers are called with the device locked: they note that they were called, as wakers do, and
     /// must not ask the device.
     fn turn(&self) -> Turned {
-        match self.engine().step() {
+        match self.engine().step_far() {
             Step::Moved => Turned::Moved,
             Step::Idle => Turned::Idle,
             Step::Early(span) => Turned::Early(span),

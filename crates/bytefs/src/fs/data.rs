@@ -529,6 +529,7 @@ fn copy_in(
     let pages = at / PAGE..end.div_ceil(PAGE);
     let room = state.unreserved();
     let compares = state.superblock.personality.writes_data_bytes();
+    let lines_most = compares.then_some(state.block_lines);
     let State {
         nodes,
         clock,
@@ -577,15 +578,15 @@ fn copy_in(
         let cached = match node.pages.entry(page) {
             Entry::Occupied(cached) => {
                 let cached = cached.into_mut();
-                let is_kept = if from.len() == BLOCK {
-                    cached.overwrite(from, compares)
-                } else {
-                    // Who writes whole pages has no use for what they were.
-                    let is_kept = compares && cached.keep_original();
-                    cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
-                    is_kept
+                let more = match <&[u8; BLOCK]>::try_from(from) {
+                    Ok(whole) => cached.overwrite(whole, lines_most),
+                    Err(_) => {
+                        let is_kept = compares && cached.keep_original();
+                        cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
+                        isize::from(is_kept)
+                    }
                 };
-                clock.duplicates += usize::from(is_kept);
+                clock.duplicates = clock.duplicates.saturating_add_signed(more);
                 cached
             }
             Entry::Vacant(place) => {

@@ -448,6 +448,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         };
         let was_kept = page.original.take().is_some();
         clock.duplicates -= usize::from(was_kept);
+        let was_compared = core::mem::take(&mut page.was_compared) || was_kept;
         page.is_known = true;
         let extent = extents.find(at);
         // A tail goes with the blocks before it: in their request, and to the block behind them, so
@@ -455,7 +456,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         // slot for it, and as many programs.
         let follows = at > 0 && homeless.last() == Some(&(at - 1));
         let may_be_sparse = extent.is_none() && !follows;
-        plan.compared += u64::from(by_bytes && (was_kept || may_be_sparse));
+        plan.compared += u64::from(by_bytes && (was_compared || may_be_sparse));
         match extent {
             Some(extent) if extent.is_written && spare > 0 => {
                 spare -= 1;
@@ -475,14 +476,14 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                 } else if journals_data {
                     plan.journaled.push((block, page.data.clone(), at));
                 } else {
-                    let run = run_of(&chosen[index..], extent.end());
-                    plan.add_block(block, &page.data, run);
+                    let behind = || run_of(&chosen[index..], extent.end());
+                    plan.add_block(block, &page.data, behind);
                 }
             }
             Some(extent) => {
                 plan.converted.push(at);
-                let run = run_of(&chosen[index..], extent.end());
-                plan.add_block(extent.block_of(at), &page.data, run);
+                let behind = || run_of(&chosen[index..], extent.end());
+                plan.add_block(extent.block_of(at), &page.data, behind);
             }
             None => {
                 let mask = match by_bytes && may_be_sparse {
@@ -553,14 +554,14 @@ impl Plan {
         OVERHEAD_LINES + PAGE_LINES * mapped + self.lines.len() + sparse
     }
 
-    /// Adds a block, behind which about `run - 1` will follow.
-    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK], run: usize) {
+    /// Adds a block. Of a run that begins with it `run` tells about how many blocks it will have.
+    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK], run: impl FnOnce() -> usize) {
         match self.blocks.last_mut() {
             Some((first, bytes)) if first.0 as usize + bytes.len() / BLOCK == block.0 as usize => {
                 bytes.extend_from_slice(data);
             }
             _ => {
-                let mut bytes = Vec::with_capacity(run * BLOCK);
+                let mut bytes = Vec::with_capacity(run() * BLOCK);
                 bytes.extend_from_slice(data);
                 self.blocks.push((block, bytes));
             }
@@ -575,7 +576,7 @@ impl Plan {
     ) {
         for (at, block) in run.iter().zip(blocks.clone()) {
             if let Some(page) = pages.get(at) {
-                self.add_block(BlockNo(block), &page.data, blocks.len());
+                self.add_block(BlockNo(block), &page.data, || blocks.len());
             }
         }
         if let Some(first) = run.first() {

@@ -19,6 +19,8 @@ pub(crate) struct Page {
     pub original: Option<Bytes4K>,
     /// What the device has is known: `original`, or `data` if there is none.
     pub is_known: bool,
+    /// It was known until the page was overwritten as a whole, and compared then.
+    pub was_compared: bool,
     /// A block is kept for it.
     pub is_reserved: bool,
     pub is_referenced: bool,
@@ -34,6 +36,7 @@ impl Page {
             data,
             original: None,
             is_known,
+            was_compared: false,
             is_reserved: false,
             is_referenced: true,
             batch: BatchId(0),
@@ -51,15 +54,27 @@ impl Page {
     }
 
     /// The page has other bytes from now on, as a whole. Remembers what the device has where
-    /// `keeps_original`; says whether that took a page more.
-    pub fn overwrite(&mut self, bytes: &[u8], keeps_original: bool) -> bool {
-        let is_kept = keeps_original && self.is_known && self.original.is_none();
-        if is_kept {
-            self.original = Some(core::mem::replace(&mut self.data, page_of(bytes)));
-        } else {
+    /// `most` lines of a page go to it alone, unless already more of them differ: the page goes as a
+    /// block then, and what the device has is of no use. Says by how many duplicates there are more.
+    pub fn overwrite(&mut self, bytes: &[u8; BLOCK], most: Option<u32>) -> isize {
+        let Some(most) = most.filter(|_| self.is_known) else {
             self.data.copy_from_slice(bytes);
+            return 0;
+        };
+        let on_device = self.original.as_ref().unwrap_or(&self.data);
+        if difference(bytes, on_device, most).count_ones() < most {
+            let is_kept = self.original.is_none();
+            if is_kept {
+                self.original = Some(core::mem::replace(&mut self.data, Box::new(*bytes)));
+            } else {
+                self.data.copy_from_slice(bytes);
+            }
+            return isize::from(is_kept);
         }
-        is_kept
+        self.data.copy_from_slice(bytes);
+        self.is_known = false;
+        self.was_compared = true;
+        -isize::from(self.original.take().is_some())
     }
 
     /// The lines that the device has not; all, if it is not known what it has. Of more than `most`
@@ -264,23 +279,44 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_overwritten_remembers_what_the_device_has() {
+    fn a_page_that_is_overwritten_in_few_lines_remembers_what_the_device_has() {
+        const MOST: u32 = 8;
+        let with = |lines: usize| {
+            let mut new = OLD;
+            (0..lines).for_each(|line| new[line * LINE] = 2);
+            new
+        };
+        let mut page = known();
+        assert_eq!(page.overwrite(&with(7), Some(MOST)), 1, "that took a page");
+        assert_eq!(page.original.as_deref(), Some(&OLD));
+        assert_eq!(page.overwrite(&with(3), Some(MOST)), 0, "it has one");
+        assert_eq!(page.changed(64), 0b111, "beside what the device has");
+        assert_eq!(page.overwrite(&OLD, Some(MOST)), 0);
+        assert_eq!(page.changed(64), 0, "the same again");
+        assert!(page.is_known && !page.was_compared);
+        let mut page = known();
+        assert_eq!(page.overwrite(&with(64), None), 0);
+        assert_eq!((page.data[0], page.original.is_none()), (2, true));
+    }
+
+    #[test]
+    fn a_page_that_is_overwritten_in_many_lines_goes_as_a_block_whatever_comes() {
         let new = [2; BLOCK];
         let mut page = known();
-        assert!(page.overwrite(&new, true), "that took a page");
-        assert_eq!((&*page.data, page.original.as_deref()), (&new, Some(&OLD)));
-        assert!(!page.overwrite(&[3; BLOCK], true), "it has one");
-        assert_eq!(page.original.as_deref(), Some(&OLD));
-        assert!(!page.overwrite(&OLD, true));
-        assert_eq!(page.changed(64), 0, "the same again");
+        assert_eq!(page.overwrite(&new, Some(8)), 0, "no duplicate is needed");
+        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        assert!(!page.is_known && page.was_compared);
+        assert_eq!(page.changed(8), u64::MAX);
+        assert_eq!(page.overwrite(&OLD, Some(8)), 0);
+        assert_eq!(page.changed(8), u64::MAX, "nobody knows what was there");
+        assert!(!page.keep_original());
         let mut page = known();
-        assert!(!page.overwrite(&new, false));
-        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        assert!(page.keep_original());
+        page.data[0] = 2;
+        assert_eq!(page.overwrite(&new, Some(8)), -1, "nor is the one it had");
+        assert!(page.original.is_none() && page.was_compared);
         let mut page = Page::new(Box::new(OLD), false);
-        assert!(
-            !page.overwrite(&new, true),
-            "what the device has is unknown"
-        );
-        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        assert_eq!(page.overwrite(&new, Some(8)), 0);
+        assert_eq!((&*page.data, page.was_compared), (&new, false));
     }
 }
