@@ -17,7 +17,9 @@ use crate::recovery::{self, Logged, Recovered};
 use crate::superblock::Role;
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
-use port::{Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, Ticket};
+use port::{
+    Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, SharedBlock, Ticket,
+};
 use soc::{Engine, EngineConfig, Resources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -290,6 +292,25 @@ impl DeviceEngine {
     ) -> Result<Ticket, DeviceError> {
         let now = self.catch_up();
         let ticket = self.engine.submit(now, command, range, conflict, bytes);
+        self.note_finished();
+        ticket
+    }
+
+    /// Submits a block write of blocks that the host does not change before it is done: now.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    pub fn submit_shared(
+        &mut self,
+        command: Command,
+        at: ByteAddr,
+        conflict: Conflict,
+        blocks: &[SharedBlock],
+    ) -> Result<Ticket, DeviceError> {
+        let now = self.catch_up();
+        let ticket = self
+            .engine
+            .submit_shared(now, command, at, conflict, blocks);
         self.note_finished();
         ticket
     }

@@ -102,7 +102,10 @@ impl Future for Pending<'_> {
         if let State::New(command, at, conflict) = *state {
             let range = (at, payload.size());
             *state = State::Over;
-            let ticket = engine.submit_any(command, range, conflict, payload.bytes_out())?;
+            let ticket = match payload {
+                Payload::Shared(blocks) => engine.submit_shared(command, at, conflict, blocks),
+                _ => engine.submit_any(command, range, conflict, &payload.bytes_out()),
+            }?;
             *state = State::Submitted(ticket);
         }
         let State::Submitted(ticket) = *state else {

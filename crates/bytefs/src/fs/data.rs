@@ -227,7 +227,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if page.data[end..].iter().any(|byte| *byte != 0) {
                 page.keep_original();
                 clock.duplicates += 1;
-                page.data[end..].fill(0);
+                page.bytes_mut()[end..].fill(0);
             }
             node.pages.insert(at, page);
             clock.add(ino, at);
@@ -582,7 +582,8 @@ fn copy_in(
                     Ok(whole) => cached.overwrite(whole, lines_most),
                     Err(_) => {
                         let is_kept = compares && cached.keep_original();
-                        cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
+                        let place = (begin % PAGE) as usize;
+                        cached.bytes_mut()[place..][..from.len()].copy_from_slice(from);
                         isize::from(is_kept)
                     }
                 };
@@ -594,9 +595,9 @@ fn copy_in(
                 let data = if from.len() == BLOCK {
                     page_of(from)
                 } else {
-                    let mut data = Box::new([0; BLOCK]);
+                    let mut data = [0; BLOCK];
                     data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
-                    data
+                    page_of(&data)
                 };
                 // What has no place, or lies behind the end, is not what the device has.
                 place.insert(Page::new(data, false))

@@ -5,15 +5,18 @@ use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
 use crate::state::node::Node;
 use core::ops::Range;
+use port::SharedBlock;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Inodes of which the host may know more than their bytes, unless more are in use.
 pub(crate) const MANY_NODES: usize = 1 << 16;
 
-pub(crate) type Bytes4K = Box<[u8; BLOCK]>;
+pub(crate) type Bytes4K = SharedBlock;
 
 /// A page of a file.
 pub(crate) struct Page {
+    /// The device has it too while it is written back: it is changed by [`Page::bytes_mut`].
     pub data: Bytes4K,
     /// What the device has, where that is known and not the same.
     pub original: Option<Bytes4K>,
@@ -44,6 +47,19 @@ impl Page {
         }
     }
 
+    /// The bytes, to be changed; as a copy, while somebody else has them.
+    pub fn bytes_mut(&mut self) -> &mut [u8; BLOCK] {
+        Arc::make_mut(&mut self.data)
+    }
+
+    /// All bytes are others.
+    fn replace(&mut self, bytes: &[u8; BLOCK]) {
+        match Arc::get_mut(&mut self.data) {
+            Some(data) => data.copy_from_slice(bytes),
+            None => self.data = page_of(bytes),
+        }
+    }
+
     /// Remembers what the device has before the first change; says whether that took a copy.
     pub fn keep_original(&mut self) -> bool {
         let is_copied = self.is_known && self.original.is_none();
@@ -58,20 +74,20 @@ impl Page {
     /// block then, and what the device has is of no use. Says by how many duplicates there are more.
     pub fn overwrite(&mut self, bytes: &[u8; BLOCK], most: Option<u32>) -> isize {
         let Some(most) = most.filter(|_| self.is_known) else {
-            self.data.copy_from_slice(bytes);
+            self.replace(bytes);
             return 0;
         };
         let on_device = self.original.as_ref().unwrap_or(&self.data);
         if difference(bytes, on_device, most).count_ones() < most {
             let is_kept = self.original.is_none();
             if is_kept {
-                self.original = Some(core::mem::replace(&mut self.data, Box::new(*bytes)));
+                self.original = Some(core::mem::replace(&mut self.data, page_of(bytes)));
             } else {
-                self.data.copy_from_slice(bytes);
+                self.replace(bytes);
             }
             return isize::from(is_kept);
         }
-        self.data.copy_from_slice(bytes);
+        self.replace(bytes);
         self.is_known = false;
         self.was_compared = true;
         -isize::from(self.original.take().is_some())
@@ -90,7 +106,7 @@ impl Page {
 
 /// A page with these bytes.
 pub(crate) fn page_of(bytes: &[u8]) -> Bytes4K {
-    match Bytes4K::try_from(Box::<[u8]>::from(bytes)) {
+    match Bytes4K::try_from(Arc::<[u8]>::from(bytes)) {
         Ok(page) => page,
         Err(bytes) => panic!("a page has {BLOCK} bytes, not {}", bytes.len()),
     }
@@ -251,7 +267,7 @@ mod tests {
     const OLD: [u8; BLOCK] = [1; BLOCK];
 
     fn known() -> Page {
-        Page::new(Box::new(OLD), true)
+        Page::new(Arc::new(OLD), true)
     }
 
     #[test]
@@ -261,7 +277,7 @@ mod tests {
         assert_eq!(page.changed(64), 0);
         let lines = [0, 3, 9, 40, 63];
         for line in lines {
-            page.data[line * LINE + line] ^= 0x80;
+            page.bytes_mut()[line * LINE + line] ^= 0x80;
         }
         let mask = |lines: &[usize]| lines.iter().fold(0, |mask, line| mask | 1_u64 << line);
         assert_eq!(page.changed(64), mask(&lines));
@@ -271,7 +287,7 @@ mod tests {
             mask(&lines[..3]),
             "more than two, and no further"
         );
-        let zeroes = Page::new(Box::new([0; BLOCK]), false);
+        let zeroes = Page::new(Arc::new([0; BLOCK]), false);
         assert_eq!(zeroes.changed(2), u64::MAX, "nobody knows what was there");
         assert_eq!(nonzero(&zeroes.data, 2), 0);
         assert_eq!(nonzero(&OLD, 64), u64::MAX);
@@ -300,6 +316,25 @@ mod tests {
     }
 
     #[test]
+    fn who_changes_a_page_that_is_written_back_changes_a_copy() {
+        let changes: [fn(&mut Page); 3] = [
+            |page| page.bytes_mut()[5] = 3,
+            |page| assert_eq!(page.overwrite(&[3; BLOCK], None), 0),
+            |page| assert_eq!(page.overwrite(&[3; BLOCK], Some(8)), 0),
+        ];
+        for change in changes {
+            let mut page = known();
+            let written = page.data.clone();
+            change(&mut page);
+            assert_eq!((page.data[5], &*written), (3, &OLD));
+            let place = Arc::as_ptr(&page.data);
+            drop(written);
+            change(&mut page);
+            assert_eq!(Arc::as_ptr(&page.data), place, "nobody else has it");
+        }
+    }
+
+    #[test]
     fn a_page_that_is_overwritten_in_many_lines_goes_as_a_block_whatever_comes() {
         let new = [2; BLOCK];
         let mut page = known();
@@ -312,10 +347,10 @@ mod tests {
         assert!(!page.keep_original());
         let mut page = known();
         assert!(page.keep_original());
-        page.data[0] = 2;
+        page.bytes_mut()[0] = 2;
         assert_eq!(page.overwrite(&new, Some(8)), -1, "nor is the one it had");
         assert!(page.original.is_none() && page.was_compared);
-        let mut page = Page::new(Box::new(OLD), false);
+        let mut page = Page::new(Arc::new(OLD), false);
         assert_eq!(page.overwrite(&new, Some(8)), 0);
         assert_eq!((&*page.data, page.was_compared), (&new, false));
     }

@@ -536,6 +536,7 @@ impl<B: DataPlane> Engine<B> {
             is_abandoned: running.is_abandoned,
         });
         running.state = State::Done;
+        self.soc.resources.bytes.close_shared(index as usize);
         if running.is_abandoned {
             running.state = State::Free;
             if is_failed {
