@@ -348,8 +348,8 @@ impl DeviceEngine {
         Step::Moved
     }
 
-    /// As [`DeviceEngine::step`] for who asks for nothing before something of his is done: without a
-    /// wall clock several things happen, up to the first end of a command.
+    /// As [`DeviceEngine::step`] for who asks for nothing before something is done: without a wall
+    /// clock several things happen, up to the first end of a command.
     pub fn step_far(&mut self) -> Step {
         if self.wall.is_some() {
             return self.step();

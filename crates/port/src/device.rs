@@ -323,8 +323,8 @@ pub trait Device {
         Plain(self.request(command, at, Payload::Out(bytes), Conflict::Wait))
     }
 
-    /// As [`Device::write_blocks`], of bytes that the host does not change before the answer, and the
-    /// device need not copy.
+    /// As [`Device::write_blocks`], of bytes that the host does not change before the answer, and
+    /// that the device need not copy.
     ///
     /// # Errors
     /// As [`Device::write_blocks`].

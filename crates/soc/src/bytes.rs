@@ -86,8 +86,8 @@ pub trait DataPlane {
     /// `offset` of it.
     fn open_buffer(&mut self, command: usize, size: usize, from: &[u8], offset: usize);
 
-    /// As [`DataPlane::open_buffer`], of blocks that nobody changes before the command is over: they
-    /// may be kept as they are.
+    /// As [`DataPlane::open_buffer`], of blocks that nobody changes before the command is over:
+    /// they may be kept as they are.
     fn open_shared(&mut self, command: usize, blocks: &[SharedBlock]) {
         let bytes = Payload::Shared(blocks);
         let bytes = bytes.bytes_out();

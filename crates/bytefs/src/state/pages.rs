@@ -69,9 +69,9 @@ impl Page {
         is_copied
     }
 
-    /// The page has other bytes from now on, as a whole. Remembers what the device has where
-    /// `most` lines of a page go to it alone, unless already more of them differ: the page goes as a
-    /// block then, and what the device has is of no use. Says by how many duplicates there are more.
+    /// The page has other bytes from now on, as a whole. Where fewer than `most` lines of a page go
+    /// to the device alone, remembers what it has; not if so many differ already: the page goes as
+    /// a block then, and that is of no use. Says by how many duplicates there are more.
     pub fn overwrite(&mut self, bytes: &[u8; BLOCK], most: Option<u32>) -> isize {
         let Some(most) = most.filter(|_| self.is_known) else {
             self.replace(bytes);
