@@ -24,7 +24,8 @@
 //! `bench [--json] files DIR… [NAME=VALUE…]` measures what programs do with files (`files.rs`);
 //! `bench passthrough DIR PLACE THREADS` serves a directory at a place over FUSE
 //! (`passthrough.rs`);
-//! `bench [--json] first-answer IMAGE DIR [ROUNDS]` mounts an image and asks (`mounting.rs`).
+//! `bench [--json] first-answer IMAGE DIR [ROUNDS]` mounts an image and asks (`mounting.rs`);
+//! `bench mounted IMAGE DIR THREADS [MIB]` serves an image at a directory (`mounting.rs`).
 //! `--json` prints one object instead of a sentence; `--limit N` stops after about N measured
 //! instructions; `--fast` and `--threads N` are those of `entresol run`;
 //! `--count` leaves the clocks alone, for runs under callgrind.
@@ -106,6 +107,9 @@ fn main() -> ExitCode {
         ["first-answer", image, place, words @ ..] => {
             mounting::measure(image, place, words, &options)
         }
+        ["mounted", image, place, threads, words @ ..] => {
+            mounting::serve(image, place, number(threads)?, words)
+        }
         ["log", words @ ..] => log::measure(words, &options),
         ["vtime", words @ ..] => vtime::measure(words, &options),
         ["dax", words @ ..] => dax::measure(words, &options),
@@ -125,7 +129,8 @@ fn main() -> ExitCode {
                   in-loop DIRECTORY [NAME=VALUE…] [SETTING…] | \
                   on-nvme DEVICE TRACE MACHINE DESIGN [SETTING…] | write FILE [NAME=VALUE…] | \
                   nbd-memory ADDRESS SIZE | over-tcp [NAME=VALUE…] | files DIR… [NAME=VALUE…] | \
-                  passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS]"
+                  passthrough DIR PLACE THREADS | first-answer IMAGE DIR [ROUNDS] | \
+                  mounted IMAGE DIR THREADS [MIB]"
             .to_string()),
     });
     match outcome {

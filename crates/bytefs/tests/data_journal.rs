@@ -360,10 +360,10 @@ impl Device for Faulty {
                 let at = ByteAddr::new(self.lost.borrow().start);
                 return Pending::Failed(DeviceError::Lost { at });
             }
-            Payload::Out(_) if meets(&self.refused) => {
+            Payload::Out(_) | Payload::Shared(_) if meets(&self.refused) => {
                 return Pending::Failed(DeviceError::ReadOnly);
             }
-            Payload::Out(_) if meets(&self.lost.borrow()) => {
+            Payload::Out(_) | Payload::Shared(_) if meets(&self.lost.borrow()) => {
                 self.lost.replace(0..0);
             }
             _ => {}

@@ -9,11 +9,14 @@ use crate::tables::Tables;
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use memmap2::MmapMut;
 use nand::{Day, Fault};
+use port::{Payload, SharedBlock};
 use soc::{DataPlane, fault_of};
 use std::io;
 use std::path::Path;
 use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
 
+/// Bytes of a block that is shared.
+const SHARED: usize = 4096;
 /// Bytes of a line.
 pub const LINE: usize = line_bytes();
 
@@ -68,6 +71,8 @@ enum Fetched {
 struct Payloads {
     /// By command.
     buffers: Vec<Vec<u8>>,
+    /// By command: its bytes instead, if it has brought them so.
+    shared: Vec<Vec<SharedBlock>>,
     /// By request.
     places: Vec<Place>,
 }
@@ -87,6 +92,13 @@ impl Payloads {
     #[inline]
     fn bytes(&self, id: RequestId, at: usize, size: usize) -> &[u8] {
         let place = self.places[id.index()];
+        if let Some(blocks) = self.shared.get(place.command)
+            && !blocks.is_empty()
+        {
+            let begin = place.at + at;
+            let block = &blocks[begin / SHARED][..];
+            return &block[begin % SHARED..][..size];
+        }
         &self.buffers[place.command][place.at + at..place.at + at + size]
     }
     #[inline]
@@ -437,6 +449,27 @@ impl DataPlane for Data {
         // Nothing may be asked for at a place that the buffer has not.
         if !from.is_empty() {
             buffer[offset..offset + from.len()].copy_from_slice(from);
+        }
+    }
+
+    fn open_shared(&mut self, command: usize, blocks: &[SharedBlock]) {
+        // A page is asked for in one piece.
+        if self.page_bytes > SHARED {
+            let bytes = Payload::Shared(blocks);
+            let bytes = bytes.bytes_out();
+            return self.open_buffer(command, bytes.len(), &bytes, 0);
+        }
+        let shared = &mut self.payloads.shared;
+        if command >= shared.len() {
+            shared.resize_with(command + 1, Vec::new);
+        }
+        shared[command].extend_from_slice(blocks);
+    }
+
+    #[inline]
+    fn close_shared(&mut self, command: usize) {
+        if let Some(blocks) = self.payloads.shared.get_mut(command) {
+            blocks.clear();
         }
     }
 

@@ -17,7 +17,9 @@ use crate::recovery::{self, Logged, Recovered};
 use crate::superblock::Role;
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
-use port::{Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, Ticket};
+use port::{
+    Command, Conflict, DeviceError, DeviceStats, Finished, Outcome, Shape, SharedBlock, Ticket,
+};
 use soc::{Engine, EngineConfig, Resources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +28,9 @@ use units::{ByteAddr, Bytes, PageSize, Picos, Time, TxId};
 
 /// Operations of a block command that are with the device at a time.
 const OPERATIONS_AT_A_TIME: u32 = 256;
+
+/// Events that happen while the device is locked once: others may want to submit.
+const EVENTS_AT_A_TIME: u32 = 64;
 
 /// What [`DeviceEngine::step`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -291,6 +296,25 @@ impl DeviceEngine {
         ticket
     }
 
+    /// Submits a block write of blocks that the host does not change before it is done: now.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    pub fn submit_shared(
+        &mut self,
+        command: Command,
+        at: ByteAddr,
+        conflict: Conflict,
+        blocks: &[SharedBlock],
+    ) -> Result<Ticket, DeviceError> {
+        let now = self.catch_up();
+        let ticket = self
+            .engine
+            .submit_shared(now, command, at, conflict, blocks);
+        self.note_finished();
+        ticket
+    }
+
     /// What came of a command, if it is done; the ticket is used up then. Bytes that were read go
     /// to `into`.
     pub fn take(&mut self, ticket: Ticket, into: &mut [u8]) -> Option<Outcome> {
@@ -322,6 +346,22 @@ impl DeviceEngine {
         }
         self.advance_to(at);
         Step::Moved
+    }
+
+    /// As [`DeviceEngine::step`] for who asks for nothing before something is done: without a wall
+    /// clock several things happen, up to the first end of a command.
+    pub fn step_far(&mut self) -> Step {
+        if self.wall.is_some() {
+            return self.step();
+        }
+        let has_moved = self
+            .engine
+            .advance_some(EVENTS_AT_A_TIME, &mut self.finished);
+        self.note_all();
+        match has_moved {
+            true => Step::Moved,
+            false => Step::Idle,
+        }
     }
 
     /// Lets everything happen up to `to`.

@@ -98,7 +98,7 @@ impl Ram {
             }
             Command::Write(tx) if tx != TxId::NONE => Err(NO_LOG),
             Command::Write(_) | Command::WriteLines | Command::WriteBlocks(_) => {
-                self.bytes.borrow_mut()[range].copy_from_slice(payload.bytes_out());
+                self.bytes.borrow_mut()[range].copy_from_slice(&payload.bytes_out());
                 Ok(self.count(|stats| {
                     let port = port_of(stats, command);
                     port.writes += 1;

@@ -102,7 +102,10 @@ impl Future for Pending<'_> {
         if let State::New(command, at, conflict) = *state {
             let range = (at, payload.size());
             *state = State::Over;
-            let ticket = engine.submit_any(command, range, conflict, payload.bytes_out())?;
+            let ticket = match payload {
+                Payload::Shared(blocks) => engine.submit_shared(command, at, conflict, blocks),
+                _ => engine.submit_any(command, range, conflict, &payload.bytes_out()),
+            }?;
             *state = State::Submitted(ticket);
         }
         let State::Submitted(ticket) = *state else {
@@ -131,7 +134,7 @@ impl Drive for RealDevice {
     /// Wakers are called with the device locked: they note that they were called, as wakers do, and
     /// must not ask the device.
     fn turn(&self) -> Turned {
-        match self.engine().step() {
+        match self.engine().step_far() {
             Step::Moved => Turned::Moved,
             Step::Idle => Turned::Idle,
             Step::Early(span) => Turned::Early(span),

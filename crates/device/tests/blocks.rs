@@ -2,7 +2,8 @@
 
 use crate::common::{Place, made, small};
 use device::{DeviceConfig, DeviceEngine, Pace, fsck};
-use port::{Acknowledge, Command, DeviceError, Ticket};
+use port::{Acknowledge, Command, Conflict, DeviceError, SharedBlock, Ticket};
+use std::sync::Arc;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
 const LOG: [&str; 3] = [
@@ -10,6 +11,8 @@ const LOG: [&str; 3] = [
     "ssd.log.tx_log=4KiB",
     "ssd.dram=100KiB",
 ];
+/// Bytes of a block that is shared.
+const BLOCK: usize = 4096;
 /// Bytes that the tests write in.
 const REGION: u64 = 40 * 4096;
 
@@ -40,6 +43,8 @@ struct Run {
     model: Vec<u8>,
     stream: Stream,
     under_way: Vec<(Ticket, Option<Vec<u8>>)>,
+    /// What the device has as it was brought.
+    shared: Vec<SharedBlock>,
 }
 
 impl Run {
@@ -70,6 +75,20 @@ impl Run {
         } else if command == Command::Trim {
             self.model[span].fill(0);
             (self.engine.submit(command, from, size).unwrap(), None)
+        } else if kind == 0 && span.len() >= BLOCK {
+            let span = span.start..span.start + span.len() / BLOCK * BLOCK;
+            let blocks = self.model[span].chunks_exact_mut(BLOCK);
+            let shared: Vec<SharedBlock> = blocks
+                .map(|block| {
+                    block.fill(self.stream.bits() as u8);
+                    Arc::new(<[u8; BLOCK]>::try_from(&*block).unwrap())
+                })
+                .collect();
+            let submitted = self
+                .engine
+                .submit_shared(command, from, Conflict::Wait, &shared);
+            self.shared.extend(shared);
+            (submitted.unwrap(), None)
         } else {
             let bytes = vec![self.stream.bits() as u8; span.len()];
             self.model[span].copy_from_slice(&bytes);
@@ -87,6 +106,9 @@ impl Run {
             self.engine.finish(ticket, &mut found).unwrap();
             assert!(expected.is_none_or(|expected| expected == found));
         }
+        for block in self.shared.drain(..) {
+            assert_eq!(Arc::strong_count(&block), 1, "a write that is over has it");
+        }
     }
 }
 
@@ -98,6 +120,7 @@ fn check(name: &str, config: &DeviceConfig) {
         model: vec![0; REGION as usize],
         stream: Stream::new(7, name),
         under_way: Vec::new(),
+        shared: Vec::new(),
     };
     assert_eq!(run.engine.shape().block, Bytes::new(512));
     for turn in 0..30 {

@@ -3,6 +3,8 @@
 use crate::pending::{Plain, Vectored};
 use crate::transaction::{Begin, TxOptions};
 use crate::{Command, Conflict, DeviceError, DeviceStats, Shape};
+use alloc::borrow::Cow;
+use alloc::sync::Arc;
 use core::future::Future;
 use core::task::{Context, Poll};
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
@@ -56,6 +58,11 @@ pub type Outcome = Result<(Completion, Atomicity), DeviceError>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opening(pub u32);
 
+/// 4 KiB that several have: nobody changes them while they do.
+pub type SharedBlock = Arc<[u8; BLOCK]>;
+
+const BLOCK: usize = 4096;
+
 /// What a request moves.
 #[derive(Debug)]
 pub enum Payload<'a> {
@@ -63,6 +70,8 @@ pub enum Payload<'a> {
     None(Bytes),
     /// Bytes to the device.
     Out(&'a [u8]),
+    /// The same in pieces, which the device may keep as they are instead of copying them.
+    Shared(&'a [SharedBlock]),
     /// Bytes from the device.
     In(&'a mut [u8]),
 }
@@ -76,15 +85,20 @@ impl Payload<'_> {
         match self {
             Self::None(size) => *size,
             Self::Out(bytes) => Bytes::new(bytes.len() as u64),
+            Self::Shared(blocks) => Bytes::new((blocks.len() * BLOCK) as u64),
             Self::In(bytes) => Bytes::new(bytes.len() as u64),
         }
     }
 
-    /// The bytes to the device.
-    pub fn bytes_out(&self) -> &[u8] {
+    /// The bytes to the device, in one piece.
+    pub fn bytes_out(&self) -> Cow<'_, [u8]> {
         match self {
-            Self::Out(bytes) => bytes,
-            _ => &[],
+            Self::Out(bytes) => Cow::Borrowed(bytes),
+            Self::Shared(blocks) => {
+                let bytes = blocks.iter().flat_map(|block| block.iter().copied());
+                Cow::Owned(bytes.collect())
+            }
+            _ => Cow::Borrowed(&[]),
         }
     }
 
@@ -307,6 +321,21 @@ pub trait Device {
     ) -> Plain<Self::Pending<'a>> {
         let command = Command::WriteBlocks(when);
         Plain(self.request(command, at, Payload::Out(bytes), Conflict::Wait))
+    }
+
+    /// As [`Device::write_blocks`], of bytes that the host does not change before the answer, and
+    /// that the device need not copy.
+    ///
+    /// # Errors
+    /// As [`Device::write_blocks`].
+    fn write_shared<'a>(
+        &'a self,
+        at: ByteAddr,
+        blocks: &'a [SharedBlock],
+        when: Acknowledge,
+    ) -> Plain<Self::Pending<'a>> {
+        let command = Command::WriteBlocks(when);
+        Plain(self.request(command, at, Payload::Shared(blocks), Conflict::Wait))
     }
 
     /// Block port: forgets whole blocks; they read as zeroes.

@@ -33,7 +33,9 @@ mod transaction;
 
 pub use any::{AnyClock, AnyDevice, GoingClock};
 pub use clock::Clock;
-pub use device::{Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload};
+pub use device::{
+    Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload, SharedBlock,
+};
 pub use drive::{Drive, Turned, block_on, block_on_with};
 pub use engine::{Command, Conflict, Door, Engine, Finished, Ticket};
 pub use error::DeviceError;

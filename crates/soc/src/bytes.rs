@@ -3,6 +3,7 @@
 use crate::work_times::GivenTimes;
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use nand::{Day, Fault, Operation};
+use port::{Payload, SharedBlock};
 use units::{LineMask, Lpa, Ppa, RequestId, Time};
 
 /// An operation that a measured flash begins.
@@ -14,6 +15,33 @@ pub struct Begun {
     pub at: Time,
     /// What, and where.
     pub operation: Operation,
+}
+
+/// What a command brings.
+#[derive(Clone, Copy, Debug)]
+pub enum Brought<'a> {
+    /// Bytes, to be copied.
+    Bytes(&'a [u8]),
+    /// Blocks, which may be kept.
+    Shared(&'a [SharedBlock]),
+}
+
+impl Brought<'_> {
+    /// Gives them to a command, whose buffer has `size` bytes and takes them from `offset` on.
+    #[inline]
+    pub fn open(self, data: &mut impl DataPlane, command: usize, (size, offset): (usize, usize)) {
+        match self {
+            Self::Bytes(bytes) => data.open_buffer(command, size, bytes, offset),
+            Self::Shared(blocks) => {
+                let payload = Payload::Shared(blocks);
+                // Otherwise pages of the device are larger, and some are read.
+                match offset == 0 && payload.size().get() == size as u64 {
+                    true => data.open_shared(command, blocks),
+                    false => data.open_buffer(command, size, &payload.bytes_out(), offset),
+                }
+            }
+        }
+    }
 }
 
 /// Where the bytes of a device are: nowhere, in memory, in files.
@@ -58,6 +86,18 @@ pub trait DataPlane {
     /// `offset` of it.
     fn open_buffer(&mut self, command: usize, size: usize, from: &[u8], offset: usize);
 
+    /// As [`DataPlane::open_buffer`], of blocks that nobody changes before the command is over:
+    /// they may be kept as they are.
+    fn open_shared(&mut self, command: usize, blocks: &[SharedBlock]) {
+        let bytes = Payload::Shared(blocks);
+        let bytes = bytes.bytes_out();
+        self.open_buffer(command, bytes.len(), &bytes, 0);
+    }
+
+    /// A command is over: nobody asks for what it writes any more.
+    #[inline]
+    fn close_shared(&mut self, _command: usize) {}
+
     /// The payload of a request: `lines` lines at `offset` of the buffer of a command.
     fn place(&mut self, request: RequestId, command: usize, offset: usize, lines: u64);
 
@@ -96,6 +136,8 @@ impl DataPlane for NoBytes {
     }
     #[inline]
     fn open_buffer(&mut self, _command: usize, _size: usize, _from: &[u8], _offset: usize) {}
+    #[inline]
+    fn open_shared(&mut self, _command: usize, _blocks: &[SharedBlock]) {}
     #[inline]
     fn place(&mut self, _request: RequestId, _command: usize, _offset: usize, _lines: u64) {}
     #[inline]

@@ -59,7 +59,7 @@ impl<E: Engine> Future for Pending<'_, E> {
                     command: pending.command,
                     range: (pending.at, pending.payload.size()),
                     conflict: pending.conflict,
-                    bytes: pending.payload.bytes_out().to_vec(),
+                    bytes: pending.payload.bytes_out().into_owned(),
                 };
                 pending.state = State::Asked(shared.ask(ask, context.waker()));
                 return Poll::Pending;

@@ -227,7 +227,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if page.data[end..].iter().any(|byte| *byte != 0) {
                 page.keep_original();
                 clock.duplicates += 1;
-                page.data[end..].fill(0);
+                page.bytes_mut()[end..].fill(0);
             }
             node.pages.insert(at, page);
             clock.add(ino, at);
@@ -529,6 +529,7 @@ fn copy_in(
     let pages = at / PAGE..end.div_ceil(PAGE);
     let room = state.unreserved();
     let compares = state.superblock.personality.writes_data_bytes();
+    let lines_most = compares.then_some(state.block_lines);
     let State {
         nodes,
         clock,
@@ -577,15 +578,16 @@ fn copy_in(
         let cached = match node.pages.entry(page) {
             Entry::Occupied(cached) => {
                 let cached = cached.into_mut();
-                let is_kept = if from.len() == BLOCK {
-                    cached.overwrite(from, compares)
-                } else {
-                    // Who writes whole pages has no use for what they were.
-                    let is_kept = compares && cached.keep_original();
-                    cached.data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
-                    is_kept
+                let more = match <&[u8; BLOCK]>::try_from(from) {
+                    Ok(whole) => cached.overwrite(whole, lines_most),
+                    Err(_) => {
+                        let is_kept = compares && cached.keep_original();
+                        let place = (begin % PAGE) as usize;
+                        cached.bytes_mut()[place..][..from.len()].copy_from_slice(from);
+                        isize::from(is_kept)
+                    }
                 };
-                clock.duplicates += usize::from(is_kept);
+                clock.duplicates = clock.duplicates.saturating_add_signed(more);
                 cached
             }
             Entry::Vacant(place) => {
@@ -593,9 +595,9 @@ fn copy_in(
                 let data = if from.len() == BLOCK {
                     page_of(from)
                 } else {
-                    let mut data = Box::new([0; BLOCK]);
+                    let mut data = [0; BLOCK];
                     data[(begin % PAGE) as usize..][..from.len()].copy_from_slice(from);
-                    data
+                    page_of(&data)
                 };
                 // What has no place, or lies behind the end, is not what the device has.
                 place.insert(Page::new(data, false))

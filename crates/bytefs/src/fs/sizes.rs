@@ -227,7 +227,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 continue;
             }
             clock.duplicates += usize::from(page.keep_original());
-            page.data[range].fill(0);
+            page.bytes_mut()[range].fill(0);
             if node.dirty.is_empty() {
                 node.dirty_since = now;
             }
@@ -558,7 +558,7 @@ fn zero_tail(state: &mut State, ino: Ino, size: u64) {
         && page.data[tail..].iter().any(|byte| *byte != 0)
     {
         clock.duplicates += usize::from(page.keep_original());
-        page.data[tail..].fill(0);
+        page.bytes_mut()[tail..].fill(0);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::state::pages::nonzero;
 use crate::stats::Class;
 use crate::{BlockNo, FsError, Ino};
 use core::ops::Range;
-use port::{Acknowledge, Clock, Device};
+use port::{Acknowledge, Clock, Device, Payload, SharedBlock};
 use units::{ByteAddr, TxId};
 
 /// Pages that are written back together.
@@ -34,14 +34,14 @@ type PageLine = (ByteAddr, [u8; LINE], u64);
 /// What is to be done with some pages.
 #[derive(Default)]
 struct Plan {
-    /// Runs of blocks, and their bytes.
-    blocks: Vec<(BlockNo, Vec<u8>)>,
+    /// Runs of blocks, and their pages.
+    blocks: Vec<(BlockNo, Vec<SharedBlock>)>,
     /// Lines of pages that have a block.
     lines: Vec<PageLine>,
     /// Blocks of pages that go with the batch, and to their places behind it.
-    journaled: Vec<(BlockNo, Box<[u8; BLOCK]>, u64)>,
+    journaled: Vec<(BlockNo, SharedBlock, u64)>,
     /// Pages of which only some lines are not zero, and that have no block yet.
-    sparse: Vec<(u64, Box<[u8; BLOCK]>, u64)>,
+    sparse: Vec<(u64, SharedBlock, u64)>,
     /// New extents, whose blocks are taken.
     extents: Vec<Extent>,
     /// Pages whose blocks were given but never written to.
@@ -146,23 +146,23 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let cost = self.costs.compare * plan.compared;
         self.spend(cost + self.costs.request * requests).await;
         if let Some(kept) = kept {
-            for (block, bytes) in &plan.blocks {
-                kept.write(*block, bytes);
+            for (block, bytes) in plan.runs() {
+                kept.write(block, &bytes);
             }
         } else if self.state().segments.is_some() {
-            self.write_contents(ino, &plan.blocks, &plan.chosen, in_place)
+            self.write_contents(ino, &plan.runs(), &plan.chosen, in_place)
                 .await?;
         } else if self.is_synchronous {
-            self.write_by_bytes(&plan.blocks).await?;
+            self.write_by_bytes(&plan.runs()).await?;
             if plan.overwritten > 0 {
                 // There may be nothing to be said of them, and so no batch that has them survive.
                 let done = self.persist_lines().await;
                 done.map_err(|error| self.fail(&error.to_string()))?;
             }
         } else {
-            let writes = plan.blocks.iter().map(|(block, bytes)| {
+            let writes = plan.blocks.iter().map(|(block, pages)| {
                 let when = Acknowledge::Accepted;
-                self.device.write_blocks(address(*block), bytes, when)
+                self.device.write_shared(address(*block), pages, when)
             });
             for done in join_all(writes.collect()).await {
                 done.map_err(|error| self.fail(&error.to_string()))?;
@@ -173,7 +173,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         {
             let mut state = self.state();
-            let bytes: usize = plan.blocks.iter().map(|(_, bytes)| bytes.len()).sum();
+            let pages: usize = plan.blocks.iter().map(|(_, pages)| pages.len()).sum();
+            let bytes = pages * BLOCK;
             let by_blocks = if self.is_synchronous { 0 } else { bytes };
             if kept.is_none() {
                 state.counters.class(Class::Data).blocks_written += by_blocks as u64;
@@ -325,7 +326,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     tx.state.batch.add_data(*at, *line);
                 }
                 for (block, data, _) in &plan.journaled {
-                    tx.state.batch.add_content(*block, data.clone());
+                    tx.state.batch.add_content(*block, Box::new(**data));
                 }
                 if let Some(node) = tx.state.nodes.get_mut(&ino) {
                     for (.., page) in &plan.journaled {
@@ -448,6 +449,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         };
         let was_kept = page.original.take().is_some();
         clock.duplicates -= usize::from(was_kept);
+        let was_compared = core::mem::take(&mut page.was_compared) || was_kept;
         page.is_known = true;
         let extent = extents.find(at);
         // A tail goes with the blocks before it: in their request, and to the block behind them, so
@@ -455,7 +457,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         // slot for it, and as many programs.
         let follows = at > 0 && homeless.last() == Some(&(at - 1));
         let may_be_sparse = extent.is_none() && !follows;
-        plan.compared += u64::from(by_bytes && (was_kept || may_be_sparse));
+        plan.compared += u64::from(by_bytes && (was_compared || may_be_sparse));
         match extent {
             Some(extent) if extent.is_written && spare > 0 => {
                 spare -= 1;
@@ -475,14 +477,14 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                 } else if journals_data {
                     plan.journaled.push((block, page.data.clone(), at));
                 } else {
-                    let run = run_of(&chosen[index..], extent.end());
-                    plan.add_block(block, &page.data, run);
+                    let behind = || run_of(&chosen[index..], extent.end());
+                    plan.add_block(block, &page.data, behind);
                 }
             }
             Some(extent) => {
                 plan.converted.push(at);
-                let run = run_of(&chosen[index..], extent.end());
-                plan.add_block(extent.block_of(at), &page.data, run);
+                let behind = || run_of(&chosen[index..], extent.end());
+                plan.add_block(extent.block_of(at), &page.data, behind);
             }
             None => {
                 let mask = match by_bytes && may_be_sparse {
@@ -553,18 +555,25 @@ impl Plan {
         OVERHEAD_LINES + PAGE_LINES * mapped + self.lines.len() + sparse
     }
 
-    /// Adds a block, behind which about `run - 1` will follow.
-    fn add_block(&mut self, block: BlockNo, data: &[u8; BLOCK], run: usize) {
+    /// Adds a block. Of a run that begins with it `run` tells about how many blocks it will have.
+    fn add_block(&mut self, block: BlockNo, page: &SharedBlock, run: impl FnOnce() -> usize) {
         match self.blocks.last_mut() {
-            Some((first, bytes)) if first.0 as usize + bytes.len() / BLOCK == block.0 as usize => {
-                bytes.extend_from_slice(data);
+            Some((first, pages)) if first.0 as usize + pages.len() == block.0 as usize => {
+                pages.push(page.clone());
             }
             _ => {
-                let mut bytes = Vec::with_capacity(run * BLOCK);
-                bytes.extend_from_slice(data);
-                self.blocks.push((block, bytes));
+                let mut pages = Vec::with_capacity(run());
+                pages.push(page.clone());
+                self.blocks.push((block, pages));
             }
         }
+    }
+
+    /// The blocks with the bytes of each run in one piece.
+    fn runs(&self) -> Vec<(BlockNo, Vec<u8>)> {
+        let runs = self.blocks.iter();
+        runs.map(|(first, pages)| (*first, Payload::Shared(pages).bytes_out().into_owned()))
+            .collect()
     }
 
     fn place(
@@ -575,7 +584,7 @@ impl Plan {
     ) {
         for (at, block) in run.iter().zip(blocks.clone()) {
             if let Some(page) = pages.get(at) {
-                self.add_block(BlockNo(block), &page.data, blocks.len());
+                self.add_block(BlockNo(block), &page.data, || blocks.len());
             }
         }
         if let Some(first) = run.first() {

@@ -7,6 +7,7 @@ use crate::{
     SetXattr, WriteOptions,
 };
 use core::ops::Deref;
+use core::pin::{Pin, pin};
 use port::Device;
 use std::sync::Arc;
 
@@ -66,10 +67,11 @@ impl<D: Device> Below<D> {
         self.files.into_device()
     }
 
+    /// Has an operation seen. It stays where it is: futures of operations have kilobytes.
     async fn seen<T: Found>(
         &self,
         asked: Asked<'_>,
-        operation: impl Future<Output = Result<T, FsError>>,
+        operation: Pin<&mut impl Future<Output = Result<T, FsError>>>,
     ) -> Result<T, FsError> {
         let Some(witness) = &self.witness else {
             return operation.await;
@@ -91,17 +93,19 @@ impl<D: Device> Below<D> {
 impl<D: Device> Below<D> {
     pub async fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr, FsError> {
         let asked = Asked::Lookup { parent, name };
-        self.seen(asked, self.files.lookup(parent, name)).await
+        self.seen(asked, pin!(self.files.lookup(parent, name)))
+            .await
     }
 
     pub async fn getattr(&self, ino: Ino) -> Result<Attr, FsError> {
-        self.seen(Asked::Getattr { ino }, self.files.getattr(ino))
+        self.seen(Asked::Getattr { ino }, pin!(self.files.getattr(ino)))
             .await
     }
 
     pub async fn setattr(&self, caller: &Caller, ino: Ino, set: SetAttr) -> Result<Attr, FsError> {
         let asked = Asked::Setattr { ino, set: &set };
-        self.seen(asked, self.files.setattr(caller, ino, set)).await
+        self.seen(asked, pin!(self.files.setattr(caller, ino, set)))
+            .await
     }
 
     pub async fn mknod(
@@ -114,9 +118,10 @@ impl<D: Device> Below<D> {
         rdev: u32,
     ) -> Result<Attr, FsError> {
         let asked = make(parent, name, kind, permissions);
-        let made = self
-            .files
-            .mknod(caller, parent, name, kind, permissions, rdev);
+        let made = pin!(
+            self.files
+                .mknod(caller, parent, name, kind, permissions, rdev)
+        );
         self.seen(asked, made).await
     }
 
@@ -134,7 +139,7 @@ impl<D: Device> Below<D> {
             permissions,
             is_opened: true,
         };
-        let made = self.files.create(caller, parent, name, permissions);
+        let made = pin!(self.files.create(caller, parent, name, permissions));
         self.seen(asked, made).await
     }
 
@@ -146,7 +151,7 @@ impl<D: Device> Below<D> {
         permissions: u16,
     ) -> Result<Attr, FsError> {
         let asked = make(parent, name, FileKind::Directory, permissions);
-        let made = self.files.mkdir(caller, parent, name, permissions);
+        let made = pin!(self.files.mkdir(caller, parent, name, permissions));
         self.seen(asked, made).await
     }
 
@@ -162,12 +167,12 @@ impl<D: Device> Below<D> {
             name,
             target,
         };
-        let made = self.files.symlink(caller, parent, name, target);
+        let made = pin!(self.files.symlink(caller, parent, name, target));
         self.seen(asked, made).await
     }
 
     pub async fn readlink(&self, ino: Ino) -> Result<Vec<u8>, FsError> {
-        self.seen(Asked::Readlink { ino }, self.files.readlink(ino))
+        self.seen(Asked::Readlink { ino }, pin!(self.files.readlink(ino)))
             .await
     }
 
@@ -179,19 +184,19 @@ impl<D: Device> Below<D> {
         name: &[u8],
     ) -> Result<Attr, FsError> {
         let asked = Asked::Link { ino, parent, name };
-        self.seen(asked, self.files.link(caller, ino, parent, name))
+        self.seen(asked, pin!(self.files.link(caller, ino, parent, name)))
             .await
     }
 
     pub async fn unlink(&self, caller: &Caller, parent: Ino, name: &[u8]) -> Result<(), FsError> {
         let asked = Asked::Unlink { parent, name };
-        self.seen(asked, self.files.unlink(caller, parent, name))
+        self.seen(asked, pin!(self.files.unlink(caller, parent, name)))
             .await
     }
 
     pub async fn rmdir(&self, caller: &Caller, parent: Ino, name: &[u8]) -> Result<(), FsError> {
         let asked = Asked::Rmdir { parent, name };
-        self.seen(asked, self.files.rmdir(caller, parent, name))
+        self.seen(asked, pin!(self.files.rmdir(caller, parent, name)))
             .await
     }
 
@@ -211,16 +216,17 @@ impl<D: Device> Below<D> {
             new_name,
             how,
         };
-        let done = self.files.rename(caller, from, name, to, new_name, how);
+        let done = pin!(self.files.rename(caller, from, name, to, new_name, how));
         self.seen(asked, done).await
     }
 
     pub async fn open(&self, ino: Ino) -> Result<Attr, FsError> {
-        self.seen(Asked::Open { ino }, self.files.open(ino)).await
+        self.seen(Asked::Open { ino }, pin!(self.files.open(ino)))
+            .await
     }
 
     pub async fn release(&self, ino: Ino) -> Result<(), FsError> {
-        self.seen(Asked::Release { ino }, self.files.release(ino))
+        self.seen(Asked::Release { ino }, pin!(self.files.release(ino)))
             .await
     }
 
@@ -237,7 +243,7 @@ impl<D: Device> Below<D> {
             size,
             direct,
         };
-        self.seen(asked, self.files.read(ino, at, size, direct))
+        self.seen(asked, pin!(self.files.read(ino, at, size, direct)))
             .await
     }
 
@@ -255,7 +261,7 @@ impl<D: Device> Below<D> {
             data,
             options,
         };
-        let done = self.files.write(caller, ino, at, data, options);
+        let done = pin!(self.files.write(caller, ino, at, data, options));
         self.seen(asked, done).await
     }
 
@@ -268,13 +274,13 @@ impl<D: Device> Below<D> {
         size: u64,
     ) -> Result<(), FsError> {
         let asked = Asked::Allocate { ino, how, at, size };
-        let done = self.files.fallocate(caller, ino, how, at, size);
+        let done = pin!(self.files.fallocate(caller, ino, how, at, size));
         self.seen(asked, done).await
     }
 
     pub async fn seek(&self, ino: Ino, at: u64, what: Seek) -> Result<u64, FsError> {
         let asked = Asked::Seek { ino, at, what };
-        self.seen(asked, self.files.seek(ino, at, what)).await
+        self.seen(asked, pin!(self.files.seek(ino, at, what))).await
     }
 
     pub async fn readdir(
@@ -284,7 +290,8 @@ impl<D: Device> Below<D> {
         most: usize,
     ) -> Result<Vec<DirEntry>, FsError> {
         let asked = Asked::Readdir { ino, from, most };
-        self.seen(asked, self.files.readdir(ino, from, most)).await
+        self.seen(asked, pin!(self.files.readdir(ino, from, most)))
+            .await
     }
 
     pub async fn set_xattr(
@@ -296,17 +303,18 @@ impl<D: Device> Below<D> {
         how: SetXattr,
     ) -> Result<(), FsError> {
         let asked = Asked::SetXattr { ino, name, value };
-        let done = self.files.set_xattr(caller, ino, name, value, how);
+        let done = pin!(self.files.set_xattr(caller, ino, name, value, how));
         self.seen(asked, done).await
     }
 
     pub async fn get_xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, FsError> {
         let asked = Asked::GetXattr { ino, name };
-        self.seen(asked, self.files.get_xattr(ino, name)).await
+        self.seen(asked, pin!(self.files.get_xattr(ino, name)))
+            .await
     }
 
     pub async fn list_xattr(&self, ino: Ino) -> Result<Vec<u8>, FsError> {
-        self.seen(Asked::ListXattr { ino }, self.files.list_xattr(ino))
+        self.seen(Asked::ListXattr { ino }, pin!(self.files.list_xattr(ino)))
             .await
     }
 
@@ -317,17 +325,18 @@ impl<D: Device> Below<D> {
         name: &[u8],
     ) -> Result<(), FsError> {
         let asked = Asked::RemoveXattr { ino, name };
-        let done = self.files.remove_xattr(caller, ino, name);
+        let done = pin!(self.files.remove_xattr(caller, ino, name));
         self.seen(asked, done).await
     }
 
     pub async fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), FsError> {
         let asked = Asked::Fsync { ino, data_only };
-        self.seen(asked, self.files.fsync(ino, data_only)).await
+        self.seen(asked, pin!(self.files.fsync(ino, data_only)))
+            .await
     }
 
     pub async fn sync(&self) -> Result<(), FsError> {
-        self.seen(Asked::Sync, self.files.sync()).await
+        self.seen(Asked::Sync, pin!(self.files.sync())).await
     }
 }
 

@@ -168,8 +168,10 @@ pub(crate) async fn read_record<D: Device>(
     if get_u32(&line, 8) != sum(&record) || !are_of_files {
         return Err(damaged("the journal of contents"));
     }
-    let contents = numbers.into_iter().zip(record[BLOCK..].chunks_exact(BLOCK));
-    let contents = contents.map(|(block, data)| (block, crate::state::pages::page_of(data)));
+    let contents = numbers
+        .into_iter()
+        .zip(record[BLOCK..].as_chunks::<BLOCK>().0);
+    let contents = contents.map(|(block, data)| (block, Box::new(*data)));
     Ok(contents.collect())
 }
 

@@ -5,20 +5,25 @@ use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
 use crate::state::node::Node;
 use core::ops::Range;
+use port::SharedBlock;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Inodes of which the host may know more than their bytes, unless more are in use.
 pub(crate) const MANY_NODES: usize = 1 << 16;
 
-pub(crate) type Bytes4K = Box<[u8; BLOCK]>;
+pub(crate) type Bytes4K = SharedBlock;
 
 /// A page of a file.
 pub(crate) struct Page {
+    /// The device has it too while it is written back: it is changed by [`Page::bytes_mut`].
     pub data: Bytes4K,
     /// What the device has, where that is known and not the same.
     pub original: Option<Bytes4K>,
     /// What the device has is known: `original`, or `data` if there is none.
     pub is_known: bool,
+    /// It was known until the page was overwritten as a whole, and compared then.
+    pub was_compared: bool,
     /// A block is kept for it.
     pub is_reserved: bool,
     pub is_referenced: bool,
@@ -34,10 +39,24 @@ impl Page {
             data,
             original: None,
             is_known,
+            was_compared: false,
             is_reserved: false,
             is_referenced: true,
             batch: BatchId(0),
             as_block: BatchId(0),
+        }
+    }
+
+    /// The bytes, to be changed; as a copy, while somebody else has them.
+    pub fn bytes_mut(&mut self) -> &mut [u8; BLOCK] {
+        Arc::make_mut(&mut self.data)
+    }
+
+    /// All bytes are others.
+    fn replace(&mut self, bytes: &[u8; BLOCK]) {
+        match Arc::get_mut(&mut self.data) {
+            Some(data) => data.copy_from_slice(bytes),
+            None => self.data = page_of(bytes),
         }
     }
 
@@ -50,16 +69,28 @@ impl Page {
         is_copied
     }
 
-    /// The page has other bytes from now on, as a whole. Remembers what the device has where
-    /// `keeps_original`; says whether that took a page more.
-    pub fn overwrite(&mut self, bytes: &[u8], keeps_original: bool) -> bool {
-        let is_kept = keeps_original && self.is_known && self.original.is_none();
-        if is_kept {
-            self.original = Some(core::mem::replace(&mut self.data, page_of(bytes)));
-        } else {
-            self.data.copy_from_slice(bytes);
+    /// The page has other bytes from now on, as a whole. Where fewer than `most` lines of a page go
+    /// to the device alone, remembers what it has; not if so many differ already: the page goes as
+    /// a block then, and that is of no use. Says by how many duplicates there are more.
+    pub fn overwrite(&mut self, bytes: &[u8; BLOCK], most: Option<u32>) -> isize {
+        let Some(most) = most.filter(|_| self.is_known) else {
+            self.replace(bytes);
+            return 0;
+        };
+        let on_device = self.original.as_ref().unwrap_or(&self.data);
+        if difference(bytes, on_device, most).count_ones() < most {
+            let is_kept = self.original.is_none();
+            if is_kept {
+                self.original = Some(core::mem::replace(&mut self.data, page_of(bytes)));
+            } else {
+                self.replace(bytes);
+            }
+            return isize::from(is_kept);
         }
-        is_kept
+        self.replace(bytes);
+        self.is_known = false;
+        self.was_compared = true;
+        -isize::from(self.original.take().is_some())
     }
 
     /// The lines that the device has not; all, if it is not known what it has. Of more than `most`
@@ -75,7 +106,7 @@ impl Page {
 
 /// A page with these bytes.
 pub(crate) fn page_of(bytes: &[u8]) -> Bytes4K {
-    match Bytes4K::try_from(Box::<[u8]>::from(bytes)) {
+    match Bytes4K::try_from(Arc::<[u8]>::from(bytes)) {
         Ok(page) => page,
         Err(bytes) => panic!("a page has {BLOCK} bytes, not {}", bytes.len()),
     }
@@ -236,7 +267,7 @@ mod tests {
     const OLD: [u8; BLOCK] = [1; BLOCK];
 
     fn known() -> Page {
-        Page::new(Box::new(OLD), true)
+        Page::new(Arc::new(OLD), true)
     }
 
     #[test]
@@ -246,7 +277,7 @@ mod tests {
         assert_eq!(page.changed(64), 0);
         let lines = [0, 3, 9, 40, 63];
         for line in lines {
-            page.data[line * LINE + line] ^= 0x80;
+            page.bytes_mut()[line * LINE + line] ^= 0x80;
         }
         let mask = |lines: &[usize]| lines.iter().fold(0, |mask, line| mask | 1_u64 << line);
         assert_eq!(page.changed(64), mask(&lines));
@@ -256,7 +287,7 @@ mod tests {
             mask(&lines[..3]),
             "more than two, and no further"
         );
-        let zeroes = Page::new(Box::new([0; BLOCK]), false);
+        let zeroes = Page::new(Arc::new([0; BLOCK]), false);
         assert_eq!(zeroes.changed(2), u64::MAX, "nobody knows what was there");
         assert_eq!(nonzero(&zeroes.data, 2), 0);
         assert_eq!(nonzero(&OLD, 64), u64::MAX);
@@ -264,23 +295,63 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_overwritten_remembers_what_the_device_has() {
+    fn a_page_that_is_overwritten_in_few_lines_remembers_what_the_device_has() {
+        const MOST: u32 = 8;
+        let with = |lines: usize| {
+            let mut new = OLD;
+            (0..lines).for_each(|line| new[line * LINE] = 2);
+            new
+        };
+        let mut page = known();
+        assert_eq!(page.overwrite(&with(7), Some(MOST)), 1, "that took a page");
+        assert_eq!(page.original.as_deref(), Some(&OLD));
+        assert_eq!(page.overwrite(&with(3), Some(MOST)), 0, "it has one");
+        assert_eq!(page.changed(64), 0b111, "beside what the device has");
+        assert_eq!(page.overwrite(&OLD, Some(MOST)), 0);
+        assert_eq!(page.changed(64), 0, "the same again");
+        assert!(page.is_known && !page.was_compared);
+        let mut page = known();
+        assert_eq!(page.overwrite(&with(64), None), 0);
+        assert_eq!((page.data[0], page.original.is_none()), (2, true));
+    }
+
+    #[test]
+    fn who_changes_a_page_that_is_written_back_changes_a_copy() {
+        let changes: [fn(&mut Page); 3] = [
+            |page| page.bytes_mut()[5] = 3,
+            |page| assert_eq!(page.overwrite(&[3; BLOCK], None), 0),
+            |page| assert_eq!(page.overwrite(&[3; BLOCK], Some(8)), 0),
+        ];
+        for change in changes {
+            let mut page = known();
+            let written = page.data.clone();
+            change(&mut page);
+            assert_eq!((page.data[5], &*written), (3, &OLD));
+            let place = Arc::as_ptr(&page.data);
+            drop(written);
+            change(&mut page);
+            assert_eq!(Arc::as_ptr(&page.data), place, "nobody else has it");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_overwritten_in_many_lines_goes_as_a_block_whatever_comes() {
         let new = [2; BLOCK];
         let mut page = known();
-        assert!(page.overwrite(&new, true), "that took a page");
-        assert_eq!((&*page.data, page.original.as_deref()), (&new, Some(&OLD)));
-        assert!(!page.overwrite(&[3; BLOCK], true), "it has one");
-        assert_eq!(page.original.as_deref(), Some(&OLD));
-        assert!(!page.overwrite(&OLD, true));
-        assert_eq!(page.changed(64), 0, "the same again");
+        assert_eq!(page.overwrite(&new, Some(8)), 0, "no duplicate is needed");
+        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        assert!(!page.is_known && page.was_compared);
+        assert_eq!(page.changed(8), u64::MAX);
+        assert_eq!(page.overwrite(&OLD, Some(8)), 0);
+        assert_eq!(page.changed(8), u64::MAX, "nobody knows what was there");
+        assert!(!page.keep_original());
         let mut page = known();
-        assert!(!page.overwrite(&new, false));
-        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
-        let mut page = Page::new(Box::new(OLD), false);
-        assert!(
-            !page.overwrite(&new, true),
-            "what the device has is unknown"
-        );
-        assert_eq!((&*page.data, page.original.is_none()), (&new, true));
+        assert!(page.keep_original());
+        page.bytes_mut()[0] = 2;
+        assert_eq!(page.overwrite(&new, Some(8)), -1, "nor is the one it had");
+        assert!(page.original.is_none() && page.was_compared);
+        let mut page = Page::new(Arc::new(OLD), false);
+        assert_eq!(page.overwrite(&new, Some(8)), 0);
+        assert_eq!((&*page.data, page.was_compared), (&new, false));
     }
 }

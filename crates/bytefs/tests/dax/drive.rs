@@ -205,7 +205,7 @@ impl Device for Drive {
         let is_in_window = at.get() >= self.inner.shape().capacity.get();
         let store = is_store && is_in_window;
         Pending {
-            store: store.then(|| (at.get(), payload.bytes_out().to_vec())),
+            store: store.then(|| (at.get(), payload.bytes_out().into_owned())),
             inner: self.inner.request(command, at, payload, conflict),
             drive: self,
             command,

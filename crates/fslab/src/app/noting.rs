@@ -105,7 +105,7 @@ impl<D: Device> Device for Noting<D> {
         payload: Payload<'a>,
         conflict: Conflict,
     ) -> Self::Pending<'a> {
-        let bytes = payload.bytes_out().into();
+        let bytes = payload.bytes_out().into_owned().into();
         let state = State::New(command, at, payload.size(), bytes);
         NotedRequest {
             request: self.device.request(command, at, payload, conflict),

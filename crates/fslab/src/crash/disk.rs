@@ -136,13 +136,13 @@ impl Disk {
                 {
                     return Some(Err(DeviceError::UnknownTransaction { tx }));
                 }
-                if state.keep(tx, from, payload.bytes_out().len()) > most {
+                if state.keep(tx, from, size.get() as usize) > most {
                     return Some(Err(DeviceError::TooLarge { most: most as u32 }));
                 }
-                state.image.write(from, payload.bytes_out());
+                state.image.write(from, &payload.bytes_out());
             }
             Command::WriteLines | Command::WriteBlocks(_) => {
-                state.image.write(from, payload.bytes_out());
+                state.image.write(from, &payload.bytes_out());
             }
             Command::Trim => state.image.write(from, &vec![0; size.get() as usize]),
             Command::Commit(tx) => {
@@ -157,7 +157,7 @@ impl Disk {
         }
         if let Some(journal) = &self.journal {
             let mut journal = journal.lock();
-            let request = journal.submit(command, (at, size), payload.bytes_out());
+            let request = journal.submit(command, (at, size), &payload.bytes_out());
             if let Some(request) = request {
                 journal.finish(request, true);
             }

@@ -7,9 +7,10 @@ use core::task::{Context, Waker};
 use device::RealDevice;
 use port::{
     Acknowledge, Atomicity, Command, Conflict, Device, DeviceError, Drive, Outcome, Payload,
-    Transaction, TxOptions,
+    SharedBlock, Transaction, TxOptions,
 };
 use shm::Client;
+use std::sync::Arc;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
 fn at(byte: usize) -> ByteAddr {
@@ -38,13 +39,22 @@ impl Pair {
         let place = stream.below(((self.model.len() - size) / unit) as u64) as usize * unit;
         let range = place..place + size;
         let mut bytes = vec![stream.below(255) as u8 + 1; size];
+        let shared: Vec<SharedBlock>;
         match kind {
             0 => {
                 let when = [Acknowledge::Accepted, Acknowledge::Durable];
                 let when = when[stream.below(2) as usize];
-                client
-                    .wait(client.write_blocks(at(place), &bytes, when))
-                    .unwrap();
+                let write = match stream.below(2) {
+                    0 => client.write_blocks(at(place), &bytes, when),
+                    _ => {
+                        let blocks = bytes.chunks_exact(BLOCK);
+                        shared = blocks
+                            .map(|block| Arc::new(block.try_into().unwrap()))
+                            .collect();
+                        client.write_shared(at(place), &shared, when)
+                    }
+                };
+                client.wait(write).unwrap();
                 self.model[range].copy_from_slice(&bytes);
             }
             1 => {

@@ -13,12 +13,14 @@ use units::{ByteAddr, Bytes, TxId};
 /// Requests of one command that are under way at once: one is copied while the server has others.
 const AT_ONCE: usize = 4;
 
+/// Bytes of a block that is shared.
+const BLOCK: usize = 4096;
+
 /// Bytes of a command that go through the data area.
 fn moved(payload: &Payload<'_>) -> usize {
     match payload {
         Payload::None(_) => 0,
-        Payload::Out(bytes) => bytes.len(),
-        Payload::In(bytes) => bytes.len(),
+        _ => payload.size().get() as usize,
     }
 }
 
@@ -176,10 +178,20 @@ impl<'a> Transfer<'a> {
             && let Some(sent) = state.room(ticket, size)
         {
             let client = self.client;
-            if let Payload::Out(bytes) = &self.payload {
-                let bytes = &bytes[self.next..][..size];
-                let to = Layout::place(sent.range.place);
-                client.region.write(to, bytes);
+            let to = Layout::place(sent.range.place);
+            match &self.payload {
+                Payload::Out(bytes) => client.region.write(to, &bytes[self.next..][..size]),
+                Payload::Shared(blocks) => {
+                    let mut done = 0;
+                    while done < size {
+                        let from = self.next + done;
+                        let rest = &blocks[from / BLOCK][from % BLOCK..];
+                        let piece = &rest[..rest.len().min(size - done)];
+                        client.region.write(to + done, piece);
+                        done += piece.len();
+                    }
+                }
+                Payload::None(_) | Payload::In(_) => {}
             }
             let request = (self.verb.request(self.next, sent.range), self.conflict);
             if let Err(error) = state.submit(sent, request, &client.region, &client.socket) {

@@ -346,6 +346,25 @@ impl<B: DataPlane> Engine<B> {
         self.take_finished(finished);
     }
 
+    /// Lets some events happen, and everything else of the last one's time, but nothing behind the
+    /// first time at which the host knows of an end. Time passes no further than that. Whether
+    /// something happened.
+    #[inline]
+    pub fn advance_some(&mut self, events: u32, finished: &mut Vec<Finished>) -> bool {
+        let mut left = events;
+        while let Some((now, word)) = self.host.queue.pop() {
+            self.handle(now, word.event());
+            left = left.saturating_sub(1);
+            let is_enough = left == 0 || !self.finished.is_empty();
+            if is_enough && !self.host.queue.has_more_now() {
+                self.take_finished(finished);
+                return true;
+            }
+        }
+        self.take_finished(finished);
+        left < events
+    }
+
     /// Whether the host knows the end of a command that was not given yet.
     #[inline]
     pub fn has_finished(&self) -> bool {
@@ -517,6 +536,7 @@ impl<B: DataPlane> Engine<B> {
             is_abandoned: running.is_abandoned,
         });
         running.state = State::Done;
+        self.soc.resources.bytes.close_shared(index as usize);
         if running.is_abandoned {
             running.state = State::Free;
             if is_failed {

@@ -9,7 +9,7 @@ use super::Engine;
 use super::command::{LINE, Running, State};
 use super::event::{Event, Word};
 use super::operation::{New, Operation, Phase, Role};
-use crate::bytes::DataPlane;
+use crate::bytes::{Brought, DataPlane};
 use firmware::{Answer, Request, RequestOp};
 use port::{Acknowledge, Command, Conflict};
 use units::{ByteAddr, Bytes, LineAddr, PageSize, RequestId, Time, TxId};
@@ -109,7 +109,7 @@ impl<B: DataPlane> Engine<B> {
         asked: (Command, Conflict, bool),
         range: (ByteAddr, Bytes),
         single: &Single,
-        bytes: &[u8],
+        brought: Brought<'_>,
     ) -> u32 {
         let Single {
             op,
@@ -138,7 +138,7 @@ impl<B: DataPlane> Engine<B> {
         let size = LINE * u64::from(lines);
         let offset = (range.0.get() - line.get() * LINE) as usize;
         let data = &mut self.soc.resources.bytes;
-        data.open_buffer(place, size as usize, bytes, offset);
+        brought.open(data, place, (size as usize, offset));
         if !self.enter_lines(id, (line.get(), lines), is_write) {
             return number;
         }

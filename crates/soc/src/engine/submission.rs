@@ -4,8 +4,8 @@ use super::Engine;
 use super::command::{Running, State};
 use super::operation::Operation;
 use super::single::Single;
-use crate::bytes::DataPlane;
-use port::{Command, Conflict, DeviceError, Door, Ticket};
+use crate::bytes::{Brought, DataPlane};
+use port::{Command, Conflict, DeviceError, Door, Payload, SharedBlock, Ticket};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 /// A device's clock does not run beyond this from one opening to the next: 106 days.
@@ -29,7 +29,26 @@ impl<B: DataPlane> Engine<B> {
         conflict: Conflict,
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
-        self.submit_as(at, command, (from, size), (conflict, false), bytes)
+        let brought = Brought::Bytes(bytes);
+        self.submit_as(at, command, (from, size), (conflict, false), brought)
+    }
+
+    /// As [`Engine::submit`], of a block write whose bytes are in blocks that the host does not
+    /// change before it is done.
+    ///
+    /// # Errors
+    /// What can be refused at once.
+    pub fn submit_shared(
+        &mut self,
+        at: Time,
+        command: Command,
+        from: ByteAddr,
+        conflict: Conflict,
+        blocks: &[SharedBlock],
+    ) -> Result<Ticket, DeviceError> {
+        let size = Payload::Shared(blocks).size();
+        let brought = Brought::Shared(blocks);
+        self.submit_as(at, command, (from, size), (conflict, false), brought)
     }
 
     /// As [`Engine::submit`] and [`Engine::abandon`] in one: all that is wanted of the command is
@@ -46,7 +65,7 @@ impl<B: DataPlane> Engine<B> {
         conflict: Conflict,
         bytes: &[u8],
     ) -> Result<Ticket, DeviceError> {
-        self.submit_as(at, command, range, (conflict, true), bytes)
+        self.submit_as(at, command, range, (conflict, true), Brought::Bytes(bytes))
     }
 
     #[inline]
@@ -56,7 +75,7 @@ impl<B: DataPlane> Engine<B> {
         command: Command,
         (from, size): (ByteAddr, Bytes),
         (conflict, is_abandoned): (Conflict, bool),
-        bytes: &[u8],
+        brought: Brought<'_>,
     ) -> Result<Ticket, DeviceError> {
         if !self.takes(at, command, from, size) {
             return Err(self.refusal(at, command, from, size));
@@ -69,10 +88,14 @@ impl<B: DataPlane> Engine<B> {
         self.running += 1;
         let range = (from, size);
         let index = match Single::of(command, range, self.config.page) {
-            Some(single) => {
-                self.start_single(at, (command, conflict, is_abandoned), range, &single, bytes)
-            }
-            None => self.start_any(at, (command, conflict, is_abandoned), range, bytes),
+            Some(single) => self.start_single(
+                at,
+                (command, conflict, is_abandoned),
+                range,
+                &single,
+                brought,
+            ),
+            None => self.start_any(at, (command, conflict, is_abandoned), range, brought),
         };
         self.stop_if_failed();
         Ok(Ticket::new(index))
@@ -84,7 +107,7 @@ impl<B: DataPlane> Engine<B> {
         now: Time,
         (command, conflict, is_abandoned): (Command, Conflict, bool),
         range: (ByteAddr, Bytes),
-        bytes: &[u8],
+        brought: Brought<'_>,
     ) -> u32 {
         let index = self.new_number();
         let place = index as usize;
@@ -94,7 +117,7 @@ impl<B: DataPlane> Engine<B> {
         if command.door() != Door::None {
             let (buffer, offset) = (running.buffer_bytes(self.config.page), running.offset());
             let data = &mut self.soc.resources.bytes;
-            data.open_buffer(place, buffer, bytes, offset);
+            brought.open(data, place, (buffer, offset));
         }
         match command {
             Command::Write(tx) if tx != TxId::NONE => self.transactions.get_mut(tx).writes += 1,
