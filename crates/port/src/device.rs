@@ -5,6 +5,7 @@ use crate::transaction::{Begin, TxOptions};
 use crate::{Command, Conflict, DeviceError, DeviceStats, Shape};
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::future::Future;
 use core::task::{Context, Poll};
 use units::{ByteAddr, Bytes, Picos, Time, TxId};
@@ -95,8 +96,11 @@ impl Payload<'_> {
         match self {
             Self::Out(bytes) => Cow::Borrowed(bytes),
             Self::Shared(blocks) => {
-                let bytes = blocks.iter().flat_map(|block| block.iter().copied());
-                Cow::Owned(bytes.collect())
+                let mut bytes = Vec::with_capacity(blocks.len() * BLOCK);
+                for block in *blocks {
+                    bytes.extend_from_slice(&block[..]);
+                }
+                Cow::Owned(bytes)
             }
             _ => Cow::Borrowed(&[]),
         }
