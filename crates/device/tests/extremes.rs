@@ -72,7 +72,8 @@ struct Tried(File);
 
 impl Tried {
     fn new(test: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{}-{test}", env!("CARGO_PKG_NAME")));
         Self(File::create(path).expect("the directory of tests can be written"))
     }
     fn note(&self, setting: &str) {

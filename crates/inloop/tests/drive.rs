@@ -10,7 +10,8 @@ use units::{Bytes, Picos};
 
 /// A file of so many grains, on the file system of the build.
 fn file(name: &str, grains: usize) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", env!("CARGO_PKG_NAME")));
     let file = File::create(&path).unwrap();
     file.set_len((grains * GRAIN) as u64).unwrap();
     path

@@ -79,7 +79,8 @@ fn work_of((what, time): (Timed, Picos)) -> (Work, Picos) {
 
 /// A file as a drive, filled.
 fn drive(name: &str, size: Bytes) -> Drive {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", env!("CARGO_PKG_NAME")));
     let file = std::fs::File::create(&path).unwrap();
     file.set_len(size.get()).unwrap();
     let mut drive = Drive::open(&path, DriveOptions::default()).unwrap();

@@ -13,7 +13,8 @@ pub struct Place(PathBuf);
 impl Place {
     /// Of this name; names are of one test each.
     pub fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{}-{name}", env!("CARGO_PKG_NAME")));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)

@@ -16,7 +16,8 @@ const ABORT: u8 = 0xd0;
 const RECOVER: u8 = 0xd4;
 
 fn serving(name: &str) -> Serving {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("{}-{name}", env!("CARGO_PKG_NAME")));
     let _ = std::fs::remove_dir_all(&folder);
     let small = [
         "nand.channels=2",
