@@ -21,6 +21,17 @@ fn processors() -> Vec<&'static str> {
     PROCESSORS.iter().map(|(name, _)| *name).collect()
 }
 
+/// Runs on a device; gives the result as JSON, and the recording of its times.
+fn execute_on(py: Python<'_>, run: &Run, source: &DeviceSource) -> PyResult<(String, Vec<u8>)> {
+    let mut observe = |progress| run.note(progress);
+    let (result, tape) = py
+        .detach(|| run.prepared.execute_on(source, &mut observe))
+        .map_err(to_python)?;
+    run.finished();
+    let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
+    Ok((result.json().to_string(), tape))
+}
+
 /// Runs with a firmware process that listens at a socket as the device; gives the result as JSON,
 /// and the recording of its times.
 #[pyfunction]
@@ -38,13 +49,7 @@ fn execute_in_loop(
         processor,
         patience: Duration::from_millis(patience_ms),
     };
-    let mut observe = |progress| run.note(progress);
-    let (result, tape) = py
-        .detach(|| run.prepared.execute_on(&source, &mut observe))
-        .map_err(to_python)?;
-    run.finished();
-    let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
-    Ok((result.json().to_string(), tape))
+    execute_on(py, run, &source)
 }
 
 /// Whether an NVMe device can be the device of a run.
@@ -70,13 +75,7 @@ fn execute_on_nvme(
     let device = Nvme::open(path, dialect, Door::of(path));
     let device = device.map_err(|error| ConfigError::new_err(error.to_string()))?;
     let source = DeviceSource::Device(Arc::new(Mutex::new(device)));
-    let mut observe = |progress| run.note(progress);
-    let (result, tape) = py
-        .detach(|| run.prepared.execute_on(&source, &mut observe))
-        .map_err(to_python)?;
-    run.finished();
-    let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
-    Ok((result.json().to_string(), tape))
+    execute_on(py, run, &source)
 }
 
 /// Runs with the times of a recording; gives the result as JSON.
@@ -85,12 +84,7 @@ fn execute_fed(py: Python<'_>, run: &Run, recording: &[u8]) -> PyResult<String> 
     let tape = Tape::from_bytes(recording);
     let tape = tape.map_err(|error| ConfigError::new_err(error.to_string()))?;
     let source = DeviceSource::Recorded(tape);
-    let mut observe = |progress| run.note(progress);
-    let (result, _) = py
-        .detach(|| run.prepared.execute_on(&source, &mut observe))
-        .map_err(to_python)?;
-    run.finished();
-    Ok(result.json().to_string())
+    Ok(execute_on(py, run, &source)?.0)
 }
 
 /// Opens and fills a drive. What it cannot be is an error of the caller's choice.

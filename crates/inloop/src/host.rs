@@ -17,7 +17,7 @@ use units::{Lpa, Picos, Time};
 /// Commands of warm-up that are on their way at most: rings have room for 256, and each is answered
 /// with one entry.
 const MOST_POSTED: u64 = 128;
-/// Replies to one command, at most: five times in each, it is an hour of ordinary work.
+/// Replies to one command, at most: a firmware process that says more does not come to an end.
 const MOST_SAID: u32 = 1 << 24;
 /// Looks at the ring, some ten microseconds, before the processor is offered to others and the
 /// system is asked whether the other side is still there.
