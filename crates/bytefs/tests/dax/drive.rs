@@ -407,3 +407,12 @@ pub(super) async fn append(fs: &Fs, ino: Ino, at: u64, bytes: &[u8]) {
     let written = fs.write(&CALLER, ino, at, bytes, PLAIN).await;
     assert_eq!(written, Ok(bytes.len()));
 }
+
+/// Writes a page and syncs the file, and says whether the window alone has answered.
+pub(super) async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
+    let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+    let before = light();
+    append(fs, ino, page * 4096, &[byte; 4096]).await;
+    fs.fsync(ino, true).await.expect("a sync");
+    light() > before
+}

@@ -1,6 +1,8 @@
 //! Too little persistent memory, and devices that fail while ranges move.
 
-use super::drive::{CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, run, with};
+use super::drive::{
+    CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, put, run, with,
+};
 use bytefs::{Ino, Personality, SetXattr};
 use dax::{PolicyKind, Settings};
 use units::Picos;
@@ -8,15 +10,6 @@ use units::Picos;
 const OF: Personality = Personality::Ext4Like;
 /// 14 frames.
 const SMALL: &str = "64KiB";
-
-/// Writes a page and syncs the file, and says whether the window alone has answered.
-async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
-    let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
-    let before = light();
-    append(fs, ino, page * 4096, &[byte; 4096]).await;
-    fs.fsync(ino, true).await.expect("a sync");
-    light() > before
-}
 
 /// Upgrades the first ranges of a file, each of four pages.
 async fn upgrade(fs: &Fs, ino: Ino, ranges: u64) {

@@ -1,20 +1,11 @@
 //! Syncs that take the usual way although their range is upgraded.
 
-use super::drive::{CALLER, Fs, append, create, eager, engine, formatted, run, with};
+use super::drive::{CALLER, Fs, create, eager, engine, formatted, put, run, with};
 use bytefs::{Ino, Personality, SetAttr, SetXattr};
 
 const OF: Personality = Personality::Ext4Like;
 /// 14 frames.
 const SMALL: &str = "64KiB";
-
-/// Writes a page and syncs the file, and says whether the window alone has answered.
-async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
-    let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
-    let before = light();
-    append(fs, ino, page * 4096, &[byte; 4096]).await;
-    fs.fsync(ino, true).await.expect("a sync");
-    light() > before
-}
 
 /// A file whose first ranges of four pages are upgraded.
 async fn upgraded(fs: &Fs, name: &[u8], ranges: u64) -> Ino {
