@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -97,16 +98,15 @@ class Run:
     def execute(self) -> RunResult:
         """Simulates, with the interpreter lock released. Raises `Interrupted` after `cancel`, and
         `SimulationError` when the machine is stuck or breaks one of its invariants."""
-        return cast(RunResult, _executed(self._run.execute))
+        return cast(RunResult, executed(self._run.execute))
 
     def execute_in_loop(
         self, socket: Path, processor: str, patience: float
     ) -> tuple[RunResult, bytes]:
         """As `execute`, with a firmware process as the device, which has `patience` seconds for an
         answer; also the recording of its times. Raises `SimulationError` if it misbehaves."""
-        words = (str(socket), processor, max(1, round(patience * 1000)))
-        text, recording = _guarded(lambda: _core.execute_in_loop(self._run, *words))
-        return cast(RunResult, _object(text)), recording
+        looped = _in_loop(partial(_core.execute_in_loop, self._run), socket, processor, patience)
+        return cast(tuple[RunResult, bytes], looped)
 
     def check_on_nvme(self) -> None:
         """Raises `ConfigError` if no NVMe device can be the device of this run."""
@@ -116,11 +116,11 @@ class Run:
         """As `execute`, with an NVMe device as the device, whose contents are lost; also the
         recording of what it said. Raises `UserError` and `SimulationError` if it is none."""
         text, recording = _guarded(lambda: _core.execute_on_nvme(self._run, str(path), dialect))
-        return cast(RunResult, _object(text)), recording
+        return cast(RunResult, object_of(text)), recording
 
     def execute_fed(self, recording: bytes) -> RunResult:
         """As `execute`, with the recorded times of a run in the loop."""
-        return cast(RunResult, _executed(lambda: _core.execute_fed(self._run, recording)))
+        return cast(RunResult, executed(lambda: _core.execute_fed(self._run, recording)))
 
     def check_windows(self, count: int, instructions: int) -> None:
         """Raises `TraceError` if so many windows of such a length do not fit in the capture."""
@@ -136,7 +136,7 @@ class Run:
         """How much of each page the program uses while it is in a page cache of the footprint
         divided by a ratio, behind the CPU's caches (SkyByte Figures 5 and 6); functional, the whole
         capture. Raises `Interrupted` after `cancel`."""
-        return _executed(lambda: self._run.page_locality(list(ratios)))
+        return executed(lambda: self._run.page_locality(list(ratios)))
 
     def execute_recorded(self, span: tuple[int, int], limit: int, slowest: int) -> Recorded:
         """Runs and gives what happened in a span of picoseconds, at most `limit` records of a
@@ -196,7 +196,7 @@ def execute_steady(
 ) -> Json:
     """Lives through a file of misses and measures windows on the way: where they begin, how many,
     by which thousandths later, instructions before and in each. Raises as `execute`."""
-    return _executed(lambda: _core.execute_steady(run.native, misses, looks, windows))
+    return executed(lambda: _core.execute_steady(run.native, misses, looks, windows))
 
 
 class Replay:
@@ -224,7 +224,15 @@ class Replay:
 
     def execute(self) -> Json:
         """As `Run.execute`."""
-        return _executed(self._replay.execute)
+        return executed(self._replay.execute)
+
+    def execute_in_loop(self, socket: Path, processor: str, patience: float) -> tuple[Json, bytes]:
+        """As `Run.execute_in_loop`."""
+        return _in_loop(partial(_core.replay_in_loop, self._replay), socket, processor, patience)
+
+    def execute_fed(self, recording: bytes) -> Json:
+        """As `Run.execute_fed`."""
+        return executed(lambda: _core.replay_fed(self._replay, recording))
 
     def progress(self) -> tuple[int, int]:
         """Requests completed and simulated picoseconds; from any thread at any time."""
@@ -243,57 +251,7 @@ class DeviceWatch:
 
     def look(self) -> Json:
         """As `device_info`, and `recent`: latencies since the last look. Raises `ImageError`."""
-        return _object(self._watch.look())
-
-
-class CrashLab:
-    """Workloads of the crash lab, from one seed on, until there are enough crash points."""
-
-    def __init__(self, seed: int, points: int) -> None:
-        self._lab = _core.CrashLab(seed, points)
-
-    def execute(self) -> Json:
-        """As `Run.execute`: `tally`, and `failure` or None."""
-        return _executed(self._lab.execute)
-
-    def points(self) -> int:
-        """Crash points judged so far; from any thread at any time."""
-        return self._lab.points()
-
-    def cancel(self) -> None:
-        """Asks it to stop after the workload that runs."""
-        self._lab.cancel()
-
-
-def crash_repeat(text: str) -> Json:
-    """Runs a crash script: `tally`, and `finding` or None. Raises `CrashError` if it is none."""
-    return _object(_core.crash_replay(text))
-
-
-class FsCrashLab:
-    """Sequences of the crash lab of file systems."""
-
-    def __init__(self, options: Json) -> None:
-        self._lab = _core.FsCrashLab(json.dumps(options))
-
-    def execute(self) -> Json:
-        """As `Run.execute`: `tally`, `impossible`, and `finding` or None."""
-        return _executed(self._lab.execute)
-
-    def points(self) -> int:
-        """Crash points judged so far; from any thread at any time."""
-        return self._lab.points()
-
-    def cancel(self) -> None:
-        """Asks it to stop after the sequences that run."""
-        self._lab.cancel()
-
-
-def fs_crash_repeat(text: str) -> Json:
-    """Runs a script of a file system: `tally`, and `finding` or None. Raises `CrashError` if it is
-    none.
-    """
-    return _object(_core.fs_crash_repeat(text))
+        return object_of(self._watch.look())
 
 
 def fs_loads() -> list[FsLoad]:
@@ -324,7 +282,7 @@ def fs_bench(
 
     Raises `ConfigError`, and `SimulationError` where the file system refuses an operation.
     """
-    return _object(_guarded(lambda: _core.fs_bench(
+    return object_of(_guarded(lambda: _core.fs_bench(
         load, text, personality, device, list(files), list(overrides), scale, seed, cores, threads,
         cache)))  # fmt: skip
 
@@ -368,13 +326,25 @@ def fs_replay(
 
     Raises `ConfigError`, and `SimulationError` where an operation has another outcome than it had.
     """
-    return _object(_guarded(lambda: _core.fs_replay(
+    return object_of(_guarded(lambda: _core.fs_replay(
         name, text, personality, device, list(files), list(overrides), scale, cores, cache,
         thinks, less, between, decides)))  # fmt: skip
 
 
-def _executed(execute: Callable[[], str]) -> Json:
-    return _object(_guarded(execute))
+def _in_loop(
+    execute: Callable[[str, str, int], tuple[str, bytes]],
+    socket: Path,
+    processor: str,
+    patience: float,
+) -> tuple[Json, bytes]:
+    milliseconds = max(1, round(patience * 1000))
+    text, recording = _guarded(lambda: execute(str(socket), processor, milliseconds))
+    return object_of(text), recording
+
+
+def executed(execute: Callable[[], str]) -> Json:
+    """What the core gives as JSON. Raises `SimulationError` where an invariant is broken."""
+    return object_of(_guarded(execute))
 
 
 def _guarded(work: Callable[[], Answer]) -> Answer:
@@ -400,7 +370,7 @@ def library() -> Path:
 
 def trace_info(path: Path, *, blocks: bool = True) -> Json:
     """What a capture holds; without `blocks` not what ran most. Raises `TraceError`."""
-    return _object(_core.trace_info(str(path), blocks))
+    return object_of(_core.trace_info(str(path), blocks))
 
 
 def trace_head(path: Path, thread: int, count: int) -> list[str]:
@@ -512,7 +482,7 @@ def log_index() -> LogIndex:
 
 def effective_config(setup: Setup, design: str) -> Config:
     """The values a run would use: preset < machine < design < fidelity < file < override."""
-    return _object(
+    return object_of(
         _core.effective_config(
             setup.machine,
             design,
@@ -545,20 +515,20 @@ def device_serve(
     """
 
     def told(text: str) -> None:
-        listening(_object(text))
+        listening(object_of(text))
 
-    return _object(_core.device_serve(str(image), json.dumps(ports), told, stopped))
+    return object_of(_core.device_serve(str(image), json.dumps(ports), told, stopped))
 
 
 def fs_make(image: Path, options: Json) -> Json:
     """Makes a file system on an image that is not in use. Raises `ImageError`, `ConfigError`."""
-    return _object(_core.fs_make(str(image), json.dumps(options)))
+    return object_of(_core.fs_make(str(image), json.dumps(options)))
 
 
 def fs_check(image: Path, *, repair: bool) -> Json:
     """Checks the file system on an image that is not in use; what was found. Raises
     `ImageError`."""
-    return _object(_guarded(lambda: _core.fs_check(str(image), repair)))
+    return object_of(_guarded(lambda: _core.fs_check(str(image), repair)))
 
 
 def fs_mount(
@@ -575,46 +545,10 @@ def fs_mount(
     """
 
     def told(text: str) -> None:
-        mounted(_object(text))
+        mounted(object_of(text))
 
     words = (str(image), str(directory), json.dumps(options), told, stopped)
-    return _object(_core.fs_mount(*words))
-
-
-class CrashApp:
-    """The power cuts of one run of a program, one state after the other."""
-
-    def __init__(self, inner: _core.CrashApp) -> None:
-        self._inner = inner
-
-    def advance(self) -> Json | None:
-        """Goes on to the next state; what it is, nothing if there is none."""
-        told = self._inner.advance()
-        return None if told is None else _object(told)
-
-    def show(self, directory: Path, judge: Callable[[], object]) -> None:
-        """Mounts the state while `judge` looks at it."""
-        self._inner.show(str(directory), judge)
-
-    def show_whole(self, directory: Path, judge: Callable[[], object]) -> None:
-        """As `show`, what there is without a power cut."""
-        self._inner.show_whole(str(directory), judge)
-
-    def keep(self, image: Path) -> None:
-        """Writes the state to a new image."""
-        self._inner.keep(str(image))
-
-    def tally(self) -> Json:
-        """Device operations, cuts, and states so far."""
-        return _object(self._inner.tally())
-
-
-def crash_app(directory: Path, output: Path, options: Json, run: Callable[[], None]) -> CrashApp:
-    """Has `run` start a program in a file system, and gives the power cuts that there can be.
-
-    Raises `ImageError`, `ConfigError`, `EntresolError`.
-    """
-    return CrashApp(_core.crash_app(str(directory), str(output), json.dumps(options), run))
+    return object_of(_core.fs_mount(*words))
 
 
 def device_recovery_time(
@@ -627,15 +561,11 @@ def device_recovery_time(
     *,
     both_halves: bool,
 ) -> Json:
-    """How long a device with a log of this size takes to recover; its image is removed.
-
-    One half of the log is full, or both.
-
-    Raises `ConfigError`, `ImageError`.
-    """
+    """How long a device with a log of this size takes to recover; its image is removed. One half
+    of the log is full, or both. Raises `ConfigError`, `ImageError`."""
     filling = (lines_per_page, both_halves)
     words = (str(image), log, preset, list(files), list(overrides), filling)
-    return _object(_guarded(lambda: _core.device_recovery_time(*words)))
+    return object_of(_guarded(lambda: _core.device_recovery_time(*words)))
 
 
 def nand_measure(
@@ -649,7 +579,7 @@ def nand_measure(
     """What commands of the flash take with so many in flight: `served_ps` each at its die,
     `whole_ps` from its submission on. Raises `ConfigError`."""
     words = (nand, list(files), list(overrides), operation, depth, count)
-    return _object(_guarded(lambda: _core.nand_measure(*words)))
+    return object_of(_guarded(lambda: _core.nand_measure(*words)))
 
 
 def device_presets() -> list[DevicePreset]:
@@ -666,7 +596,7 @@ def device_config(
     preset: str, files: Sequence[tuple[str, str]] = (), overrides: Sequence[str] = ()
 ) -> Config:
     """The values a device would have: preset < file < override. Raises `ConfigError`."""
-    return _object(_core.device_config(preset, list(files), list(overrides)))
+    return object_of(_core.device_config(preset, list(files), list(overrides)))
 
 
 def device_create(
@@ -681,7 +611,7 @@ def device_create(
 
 def device_info(path: Path) -> Json:
     """What an image is and what its device has done; it may be in use. Raises `ImageError`."""
-    return _object(_core.device_info(str(path)))
+    return object_of(_core.device_info(str(path)))
 
 
 def device_prometheus(path: Path, label: str) -> str:
@@ -691,10 +621,11 @@ def device_prometheus(path: Path, label: str) -> str:
 
 def device_fsck(path: Path) -> Json:
     """Checks an image that is not in use; what was found. Raises `ImageError`."""
-    return _object(_guarded(lambda: _core.device_fsck(str(path))))
+    return object_of(_guarded(lambda: _core.device_fsck(str(path))))
 
 
-def _object(text: str) -> Json:
+def object_of(text: str) -> Json:
+    """What the core gives as an object of JSON."""
     value = json.loads(text)
     assert isinstance(value, dict), "the core promises an object"
     return value

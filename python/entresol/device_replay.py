@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from entresol import core, parquet_text
+from entresol import core, in_loop, parquet_text
 from entresol.core import Json, Setup
 from entresol.errors import UserError
 from entresol.interruption import POLL_SECONDS, Interruption
@@ -36,20 +37,31 @@ class ReplayStudy:
     audit: bool
 
 
-def execute(study: ReplayStudy, watch: Callable[[str, int, int], None]) -> Json:
-    """Checks all designs, runs them in order, and gathers the summary."""
+def execute(
+    study: ReplayStudy, device: in_loop.Device | None, watch: Callable[[str, int, int], None]
+) -> tuple[Json, dict[str, bytes]]:
+    """Checks all designs, runs them in order, and gathers the summary; and of firmware in the loop
+    the recordings of its times, by their names."""
+    runs = []
+    recordings: dict[str, bytes] = {}
     with _readable(study.workload) as words:
-        replays = [
-            core.Replay(study.workload.name, words, study.setup, design, study.audit)
+        replays = {
+            design: core.Replay(study.workload.name, words, study.setup, design, study.audit)
             for design in study.designs
-        ]
-        runs = [
-            _run(replay, design, watch)
-            for replay, design in zip(replays, study.designs, strict=True)
-        ]
+        }
+        with in_loop.firmware(device) as socket:
+            for design, replay in replays.items():
+                name = in_loop.recording_name(study.workload.name, design)
+                work = replay.execute
+                if device is not None and device.kind == "recorded":
+                    recording = in_loop.read_recording(device, name, len(replays))
+                    work = partial(replay.execute_fed, recording)
+                elif device is not None:
+                    work = partial(_recorded, replay, (socket, device), recordings, name)
+                runs.append(_run(replay, work, design, watch))
     if not any(run["requests"] or run["warmup_requests"] for run in runs):
         raise UserError(f"{study.workload.path or study.workload.name}: holds no request.")
-    return {
+    result: Json = {
         "schema": SCHEMA,
         "provenance": {
             "entresol": core.version(),
@@ -59,6 +71,18 @@ def execute(study: ReplayStudy, watch: Callable[[str, int, int], None]) -> Json:
         },
         "runs": runs,
     }
+    return result, recordings
+
+
+def _recorded(
+    replay: core.Replay,
+    asked: tuple[Path, in_loop.Device],
+    recordings: dict[str, bytes],
+    name: str,
+) -> Json:
+    socket, device = asked
+    result, recordings[name] = replay.execute_in_loop(socket, device.processor, device.patience)
+    return result
 
 
 def _shown(workload: Workload) -> Iterator[tuple[str, str]]:
@@ -66,9 +90,14 @@ def _shown(workload: Workload) -> Iterator[tuple[str, str]]:
         yield name, Path(value).name if name == "file" else value
 
 
-def _run(replay: core.Replay, design: str, watch: Callable[[str, int, int], None]) -> Json:
+def _run(
+    replay: core.Replay,
+    work: Callable[[], Json],
+    design: str,
+    watch: Callable[[str, int, int], None],
+) -> Json:
     with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(replay.execute)
+        future = pool.submit(work)
         while wait([future], timeout=POLL_SECONDS).not_done:
             if interruption.requested:
                 replay.cancel()

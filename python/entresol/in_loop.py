@@ -148,7 +148,12 @@ class Outcome:
 
 def name_of(point: Point) -> str:
     """What the recording of a point is called."""
-    return f"{point.trace.name}.{point.design}{SUFFIX}"
+    return recording_name(point.trace.name, point.design)
+
+
+def recording_name(trace: str, design: str) -> str:
+    """What a recording is called."""
+    return f"{trace}.{design}{SUFFIX}"
 
 
 def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outcome]:
@@ -158,7 +163,10 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
         for point in points
     ]
     if device.kind == "recorded":
-        recordings = [_recording(point, device, len(points)) for point in points]
+        recordings = [
+            read_recording(device, name_of(point), len(points), point.design == "dram-only")
+            for point in points
+        ]
         fed = []
         for run, point, recording in zip(runs, points, recordings, strict=True):
 
@@ -172,7 +180,7 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
         # What is refused is refused before anything of the device is lost.
         for run in runs:
             run.check_on_nvme()
-    with _firmware(device) as place:
+    with firmware(device) as place:
         outcomes = []
         for run, point in zip(runs, points, strict=True):
 
@@ -198,12 +206,14 @@ def _watched(run: core.Run, work: Callable[[], Answer], point: Point, watch: Wat
         return future.result()
 
 
-def _recording(point: Point, device: Device, count: int) -> bytes:
+def read_recording(device: Device, name: str, count: int, may_lack: bool = False) -> bytes:
+    """The recording of this name where the device's are, which may be just one if `count` is;
+    nothing where it may be lacking and is. Raises `UserError`."""
     assert device.place is not None, "a recording has a place"
     path = device.place
     if path.is_dir():
-        path /= name_of(point)
-        if not path.exists() and point.design == "dram-only":
+        path /= name
+        if not path.exists() and may_lack:
             return b""
     elif count > 1:
         raise UserError(
@@ -217,9 +227,12 @@ def _recording(point: Point, device: Device, count: int) -> bytes:
 
 
 @contextmanager
-def _firmware(device: Device) -> Iterator[Path]:
+def firmware(device: Device | None) -> Iterator[Path]:
     """The place of a device; of a firmware process, which is started and stopped if none was named,
-    the socket."""
+    the socket. Nowhere, if there is no device."""
+    if device is None:
+        yield Path()
+        return
     if device.place is not None:
         yield device.place
         return

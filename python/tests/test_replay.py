@@ -121,3 +121,30 @@ def test_bad_input_is_refused_in_one_line(
     refused = one_line(entresol_command("replay", *words, "--machine", "demo", "--json"))
     assert message in refused
     assert list(tmp_path.glob("results*")) == []
+
+
+def test_firmware_in_the_loop_is_measured_and_its_recording_repeats_it(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    words = ("--pattern", "randrw", "--bs", "64B", *SMALL, "--design", "base-cssd,skybyte-w")
+    looped = entresol_command("replay", *words, "--device", "loop", "-o", tmp_path / "loop")
+    assert looped.code == 0, looped.err
+    first = json.loads((tmp_path / "loop" / "summary.json").read_text())["runs"]
+    assert (tmp_path / "loop" / "randrw.skybyte-w.times").stat().st_size > 2000
+    assert "--device loop" in (tmp_path / "loop" / "report.html").read_text()
+    fed = ("--device", f"recorded:{tmp_path / 'loop'}")
+    again = json.loads(entresol_command("replay", *words, *fed, "--json").out)["runs"]
+    modelled = json.loads(entresol_command("replay", *words, "--json").out)["runs"]
+    for run, same, model in zip(first, again, modelled, strict=True):
+        assert run["statistics"] == same["statistics"] != model["statistics"]
+        assert run["device"]["work"] == same["device"]["work"]
+        assert run["device"]["source"] == "loop" and "device" not in model
+    one = f"recorded:{tmp_path / 'loop' / 'randrw.base-cssd.times'}"
+    for device, part in (
+        ("nvme:/dev/ng0n1", "`entresol run` asks an NVMe device"),
+        (f"loop:{tmp_path / 'none'}", "no firmware can be reached there"),
+        (one, "is one recording, and there are 2 runs"),
+    ):
+        refused = entresol_command("replay", *words, "--device", device, "-o", tmp_path / "out")
+        assert refused.code in (1, 2) and part in refused.err, refused
+        assert refused.err.count("\n") == 1 and not (tmp_path / "out").exists()

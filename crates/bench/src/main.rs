@@ -11,7 +11,7 @@
 //! (`device.rs`);
 //! `bench [OPTION…] shm PRESET DIRECTORY [NAME=VALUE…]` sends lines through shared memory
 //! (`shm.rs`);
-//! `bench [--json] in-loop DIRECTORY [NAME=VALUE…] [SETTING…]` sends lines to a firmware process
+//! `bench [--json] in-loop DIRECTORY [NAME=VALUE…] [SETTING…]` replays lines on a firmware process
 //! (`in_loop.rs`);
 //! `bench [--json] on-nvme DEVICE TRACE MACHINE DESIGN [SETTING…]` runs on an NVMe device, which is
 //! overwritten (`on_nvme.rs`);

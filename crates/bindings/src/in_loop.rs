@@ -1,5 +1,6 @@
 //! Runs whose device is a firmware process, or a recording of one; and the process.
 
+use crate::replay::Replay;
 use crate::{ConfigError, Run, SimulationError, to_python};
 use inloop::nvme::{Dialect, Door, Nvme};
 use inloop::{Drive, DriveOptions, Listener, PROCESSORS, Processor, Tape};
@@ -42,14 +43,25 @@ fn execute_in_loop(
     processor: &str,
     patience_ms: u64,
 ) -> PyResult<(String, Vec<u8>)> {
+    execute_on(py, run, &process_at(socket, processor, patience_ms)?)
+}
+
+/// A firmware process that listens.
+fn process_at(socket: &str, processor: &str, patience_ms: u64) -> PyResult<DeviceSource> {
     let processor = Processor::of_text(processor);
     let processor = processor.map_err(|problems| ConfigError::new_err(problems.to_string()))?;
-    let source = DeviceSource::Loop {
+    Ok(DeviceSource::Loop {
         socket: socket.into(),
         processor,
         patience: Duration::from_millis(patience_ms),
-    };
-    execute_on(py, run, &source)
+    })
+}
+
+/// What a recording gives.
+fn recorded(recording: &[u8]) -> PyResult<DeviceSource> {
+    let tape = Tape::from_bytes(recording);
+    let tape = tape.map_err(|error| ConfigError::new_err(error.to_string()))?;
+    Ok(DeviceSource::Recorded(tape))
 }
 
 /// Whether an NVMe device can be the device of a run.
@@ -81,10 +93,25 @@ fn execute_on_nvme(
 /// Runs with the times of a recording; gives the result as JSON.
 #[pyfunction]
 fn execute_fed(py: Python<'_>, run: &Run, recording: &[u8]) -> PyResult<String> {
-    let tape = Tape::from_bytes(recording);
-    let tape = tape.map_err(|error| ConfigError::new_err(error.to_string()))?;
-    let source = DeviceSource::Recorded(tape);
-    Ok(execute_on(py, run, &source)?.0)
+    Ok(execute_on(py, run, &recorded(recording)?)?.0)
+}
+
+/// As `execute_in_loop`, of a device alone.
+#[pyfunction]
+fn replay_in_loop(
+    py: Python<'_>,
+    replay: &Replay,
+    socket: &str,
+    processor: &str,
+    patience_ms: u64,
+) -> PyResult<(String, Vec<u8>)> {
+    replay.execute_on(py, &process_at(socket, processor, patience_ms)?)
+}
+
+/// As `execute_fed`, of a device alone.
+#[pyfunction]
+fn replay_fed(py: Python<'_>, replay: &Replay, recording: &[u8]) -> PyResult<String> {
+    Ok(replay.execute_on(py, &recorded(recording)?)?.0)
 }
 
 /// Opens and fills a drive. What it cannot be is an error of the caller's choice.
@@ -169,5 +196,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_on_nvme, module)?)?;
     module.add_function(wrap_pyfunction!(execute_on_nvme, module)?)?;
     module.add_function(wrap_pyfunction!(execute_fed, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_in_loop, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_fed, module)?)?;
     module.add_function(wrap_pyfunction!(serve_firmware, module)?)
 }

@@ -2,6 +2,7 @@
 
 use crate::to_python;
 use pyo3::prelude::*;
+use sim::in_loop::DeviceSource;
 use sim::replay::{Progress, ReplaySpec, Workload};
 use sim::run::RunSpec;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,15 +65,7 @@ impl Replay {
 
     /// Runs and gives the result as JSON.
     fn execute(&self, py: Python<'_>) -> PyResult<String> {
-        let mut observe = |progress: Progress| {
-            self.requests.store(progress.requests, Ordering::Relaxed);
-            self.at.store(progress.at.as_picos(), Ordering::Relaxed);
-            !self.is_cancelled.load(Ordering::Relaxed)
-        };
-        let result = py
-            .detach(|| self.replay.execute(&mut observe))
-            .map_err(to_python)?;
-        Ok(result.json().to_string())
+        Ok(self.execute_on(py, &DeviceSource::Modelled)?.0)
     }
 
     /// Requests completed, and simulated picoseconds.
@@ -86,5 +79,25 @@ impl Replay {
     /// Asks the run to stop; `execute` then raises `Interrupted`.
     fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Replay {
+    /// With the firmware's times from there: the result as JSON, and their recording.
+    pub(crate) fn execute_on(
+        &self,
+        py: Python<'_>,
+        times: &DeviceSource,
+    ) -> PyResult<(String, Vec<u8>)> {
+        let mut observe = |progress: Progress| {
+            self.requests.store(progress.requests, Ordering::Relaxed);
+            self.at.store(progress.at.as_picos(), Ordering::Relaxed);
+            !self.is_cancelled.load(Ordering::Relaxed)
+        };
+        let (result, tape) = py
+            .detach(|| self.replay.execute_on(times, &mut observe))
+            .map_err(to_python)?;
+        let tape = tape.map_or_else(Vec::new, |tape| tape.to_bytes());
+        Ok((result.json().to_string(), tape))
     }
 }

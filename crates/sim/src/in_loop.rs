@@ -9,24 +9,24 @@
 
 mod believed;
 mod bytes;
-mod driver;
 mod firmware_process;
 mod on_drive;
+mod partner;
 mod values;
 
 pub use believed::SharedLines;
-pub use driver::Driver;
 pub use firmware_process::{Fate, Mangle, Served, serve};
+pub(crate) use partner::Partner;
 
 use crate::config::{Config, MemoryKind, Migration};
-use crate::device::Device;
+use crate::device::{Device, Resources};
 use crate::error::SimError;
 use crate::fabric::Fabric;
 use ::firmware::{Request, RequestOp, Response};
 use believed::Believed;
 use inloop::{Answered, Asked, Hello, Host, LoopError, Processor, Reaction, Tape, What};
 use serde_json::{Value, json};
-use soc::Timed;
+use soc::{GivenTimes, Timed};
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{Lpa, Picos, Time};
@@ -176,7 +176,7 @@ impl Attached {
         device: &mut Device,
     ) {
         if let Some(in_loop) = self.get() {
-            in_loop.precede(now, what, device);
+            in_loop.precede(now, what, device.resources.given_times());
         }
     }
 
@@ -245,16 +245,16 @@ impl InLoop {
         }
     }
 
-    /// The firmware process does something first; the device takes its times.
-    pub(crate) fn precede(
+    /// The firmware process does something first; the device will take its times.
+    fn precede(
         &mut self,
         now: Time,
         what: impl FnOnce(&mut InLoop) -> What,
-        device: &mut Device,
+        given: Option<&mut GivenTimes>,
     ) {
         let what = what(self);
         let times = self.ask(now, what);
-        if let Some(given) = device.resources.given_times() {
+        if let Some(given) = given {
             times
                 .iter()
                 .for_each(|(work, time)| given.give(*work, *time));
@@ -267,15 +267,18 @@ impl InLoop {
         Some(SimError::Loop(failure.to_string()))
     }
 
-    /// The run is over.
-    pub(crate) fn end(&mut self) -> Result<(), SimError> {
-        match self.failure() {
-            Some(failure) => Err(failure),
-            None => self
-                .host
-                .ask(Time::ZERO, What::End, &mut self.reaction)
-                .map_err(failed),
+    /// The run is over: what the process's work took.
+    fn end(&mut self, config_digest: [u8; 16]) -> Result<Tape, SimError> {
+        if let Some(failure) = self.failure() {
+            return Err(failure);
         }
+        self.host
+            .ask(Time::ZERO, What::End, &mut self.reaction)
+            .map_err(failed)?;
+        Ok(Tape {
+            config_digest,
+            times: std::mem::take(&mut self.times),
+        })
     }
 
     /// Has the firmware process do it; gives what its work took.
@@ -360,7 +363,8 @@ impl Fabric {
         };
         self.in_loop = Attached(match of_device {
             Some(believed) => Some(Behind::Device(Box::new(believed))),
-            None => attach_to(device, config, pages, numbers, source)?.map(Behind::Process),
+            None => attach_to(&mut device.resources, config, pages, numbers, source)?
+                .map(Behind::Process),
         });
         Ok(())
     }
@@ -374,11 +378,7 @@ impl Fabric {
             let failure = device.failure()?;
             return Some(SimError::Loop(failure.to_owned()));
         }
-        let given = self.device.as_mut()?.resources.given_times()?;
-        let failure = given.failure()?;
-        Some(SimError::Loop(format!(
-            "the recorded times are not of this run: {failure}; record it anew with --device loop"
-        )))
+        not_of_this_run(self.device.as_mut()?.resources.given_times())
     }
 
     /// The run is over: the times of its device's work.
@@ -389,8 +389,7 @@ impl Fabric {
         if let Some(failure) = self.device_failure() {
             return Err(failure);
         }
-        let digest = config.digest();
-        let config_digest = digest.as_bytes().try_into().expect("sixteen digits");
+        let config_digest = digest(config);
         if let Some(device) = self.in_loop.device() {
             return match device.left() {
                 0 => Ok(Some(Tape {
@@ -403,22 +402,55 @@ impl Fabric {
         let Some(in_loop) = self.in_loop.get() else {
             let given = self.device.as_mut();
             let given = given.and_then(|device| device.resources.given_times());
-            return match given.map_or(0, |given| given.left()) {
-                0 => Ok(None),
-                left => Err(too_many(left)),
-            };
+            return all_taken(given).map(|()| None);
         };
-        in_loop.end()?;
-        Ok(Some(Tape {
-            config_digest,
-            times: std::mem::take(&mut in_loop.times),
-        }))
+        in_loop.end(config_digest).map(Some)
     }
 }
 
+/// Which configuration a recording is of.
+pub(crate) fn digest(config: &Config) -> [u8; 16] {
+    let digest = config.digest();
+    digest.as_bytes().try_into().expect("sixteen digits")
+}
+
+/// Why given times are not of this run, if so.
+fn not_of_this_run(given: Option<&mut GivenTimes>) -> Option<SimError> {
+    let failure = given?.failure()?;
+    Some(SimError::Loop(format!(
+        "the recorded times are not of this run: {failure}; record it anew with --device loop"
+    )))
+}
+
+/// A run that is over has taken all times that it was given.
+fn all_taken(given: Option<&mut GivenTimes>) -> Result<(), SimError> {
+    match given.map_or(0, |given| given.left()) {
+        0 => Ok(()),
+        left => Err(too_many(left)),
+    }
+}
+
+/// The partner of a device without a host, of so many pages of 4 KiB; measurement begins with its
+/// first request.
+///
+/// # Errors
+/// There is no such device.
+pub(crate) fn partner_of(
+    resources: &mut Resources,
+    config: &Config,
+    pages: u64,
+    source: &DeviceSource,
+) -> Result<Partner, SimError> {
+    let mut in_loop = attach_to(resources, config, pages, &[], source)?;
+    if let Some(in_loop) = &mut in_loop {
+        in_loop.post(Time::ZERO, What::Begin);
+    }
+    Ok(Partner(in_loop))
+}
+
 /// Makes the device be that of a source.
-pub(crate) fn attach_to(
-    device: &mut Device,
+fn attach_to(
+    resources: &mut Resources,
     config: &Config,
     pages: u64,
     numbers: &[u64],
@@ -431,11 +463,11 @@ pub(crate) fn attach_to(
         )),
         DeviceSource::Recorded(tape) => {
             check_digest(config, tape)?;
-            device.resources.take_given_times();
+            resources.take_given_times();
             if tape.has_flash() {
-                device.resources.measure_flash();
+                resources.measure_flash();
             }
-            let given = device.resources.given_times();
+            let given = resources.given_times();
             let given = given.expect("times are given from now on");
             (tape.times.iter()).for_each(|(work, time)| given.give(*work, *time));
             Ok(None)
@@ -451,12 +483,12 @@ pub(crate) fn attach_to(
                 processor: processor.to_toml(),
             };
             let mut host = Host::connect(socket, &hello, *patience).map_err(failed)?;
-            device.resources.take_given_times();
+            resources.take_given_times();
             let mut reaction = Reaction::default();
             host.ask(Time::ZERO, What::Flash, &mut reaction)
                 .map_err(failed)?;
             if reaction.is_drive {
-                device.resources.measure_flash();
+                resources.measure_flash();
             }
             let mut in_loop = InLoop {
                 host,

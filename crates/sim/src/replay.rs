@@ -18,10 +18,13 @@ pub use pattern::Pattern;
 pub use result::ReplayResult;
 pub use workload::{Arrivals, Input, Port, Synthetic, WorkingSet, Workload};
 
-use crate::config::{Config, MemoryKind};
+use crate::config::{Config, MemoryKind, Migration};
 use crate::error::SimError;
+use crate::in_loop::DeviceSource;
 use crate::run::RunSpec;
+use ::firmware::FirstWrite;
 use engine::Engine;
+use inloop::Tape;
 use source::Source;
 use units::Bytes;
 
@@ -75,6 +78,16 @@ impl Replay {
         &self.config
     }
 
+    /// What of it the device has, and what recordings of its times name: nobody switches threads or
+    /// takes pages over, and there is no program behind whose pages the first write could go.
+    pub fn config_of_device(&self) -> Config {
+        let mut config = self.config.clone();
+        config.design.context_switch = false;
+        config.design.migration = Migration::None;
+        config.ftl.first_write = FirstWrite::FirstDie;
+        config
+    }
+
     /// What is asked of the device.
     pub fn workload(&self) -> &Workload {
         &self.spec.workload
@@ -110,8 +123,22 @@ impl Replay {
         &self,
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<ReplayResult, SimError> {
-        let mut engine = Engine::new(self, self.source()?);
-        engine.run(observe)?;
-        Ok(ReplayResult::new(self, &engine))
+        Ok(self.execute_on(&DeviceSource::Modelled, observe)?.0)
+    }
+
+    /// As [`Replay::execute`], with the firmware's times from elsewhere: also gives them if they
+    /// were measured.
+    ///
+    /// # Errors
+    /// As [`Replay::execute`]; the times cannot be had, or there is no going on with them.
+    pub fn execute_on(
+        &self,
+        times: &DeviceSource,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(ReplayResult, Option<Tape>), SimError> {
+        let mut engine = Engine::new(self, self.source()?, times)?;
+        let tape = engine.run(observe)?;
+        let result = ReplayResult::new(self, &engine, times, tape.as_ref());
+        Ok((result, tape))
     }
 }

@@ -24,6 +24,7 @@ mod paths;
 mod pinned;
 mod recorded;
 mod replay;
+mod replay_in_loop;
 mod smoke;
 mod steady;
 mod switching;

@@ -6,7 +6,7 @@ use ::firmware::Work;
 use inloop::{Drive, DriveOptions, Listener, Processor, Tape, Words};
 use serde_json::Value;
 use sim::SimError;
-use sim::in_loop::{DeviceSource, Driver, Fate, serve};
+use sim::in_loop::{DeviceSource, Fate, serve};
 use sim::run::Prepared;
 use soc::Timed;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 use trace::TraceFile;
-use units::{Bytes, FlashOp, LineAddr, Picos, Time};
+use units::{Bytes, Picos};
 
-type Mangler = Box<dyn FnMut(&mut Words) -> Fate + Send>;
+pub type Mangler = Box<dyn FnMut(&mut Words) -> Fate + Send>;
 
 static SOCKETS: AtomicU32 = AtomicU32::new(0);
 /// A run in the loop keeps two processors busy.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A firmware process for one run.
-struct Process {
+pub struct Process {
     _turn: MutexGuard<'static, ()>,
     socket: PathBuf,
-    thread: JoinHandle<Option<Drive>>,
+    pub thread: JoinHandle<Option<Drive>>,
 }
 
 impl Process {
-    fn start(times: Option<Tape>, mangle: Option<Mangler>) -> Self {
+    pub fn start(times: Option<Tape>, mangle: Option<Mangler>) -> Self {
         Self::with(times, None, mangle)
     }
 
@@ -60,7 +60,7 @@ impl Process {
         }
     }
 
-    fn source(&self, processor: &str, patience: Duration) -> DeviceSource {
+    pub fn source(&self, processor: &str, patience: Duration) -> DeviceSource {
         DeviceSource::Loop {
             socket: self.socket.clone(),
             processor: Processor::of_text(processor).unwrap(),
@@ -94,7 +94,7 @@ fn on(run: &Prepared, source: &DeviceSource) -> Result<(Value, Option<Tape>), Si
     Ok((result.json().clone(), tape))
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a run says that has no result.
 fn sentence(run: &Prepared, source: &DeviceSource) -> String {
@@ -129,7 +129,7 @@ fn small(threads: u32, steps: u64, seed: u64) -> TraceFile {
     mixed(threads, 400, steps, seed)
 }
 
-fn same_statistics(a: &Value, b: &Value) {
+pub fn same_statistics(a: &Value, b: &Value) {
     assert_eq!(a["execution_time_ps"], b["execution_time_ps"]);
     assert_eq!(a["statistics"], b["statistics"]);
 }
@@ -376,32 +376,6 @@ fn a_file_is_the_flash_and_its_recording_gives_the_run_once_more() {
         }
         same
     });
-}
-
-/// When a line is there that is nowhere but on flash, of which a read takes so long. The next page
-/// is fetched, too.
-fn cold_read(flash: Picos) -> Time {
-    let trace = small(1, 10, 3);
-    let run = prepare(&trace, "small", "base-cssd", &SMALL);
-    let config = run.config();
-    let work = |work| (Timed::Work(work), Picos::ZERO);
-    let read = (Timed::Flash(FlashOp::Read), flash);
-    let lookup = work(Work::CacheLookup { is_write: false });
-    let insert = work(Work::CacheInsert);
-    let times = vec![lookup, insert, insert, read, read];
-    let tape = Tape {
-        config_digest: config.digest().as_bytes().try_into().unwrap(),
-        times,
-    };
-    let mut driver = Driver::new(config, 64, &DeviceSource::Recorded(tape)).unwrap();
-    driver.access(LineAddr::new(7), false).unwrap()
-}
-
-#[test]
-fn what_the_drive_takes_is_what_a_request_waits_for_it() {
-    let (short, long) = (Picos::from_micros(50), Picos::from_micros(90));
-    assert!(cold_read(short) - Time::ZERO > short);
-    assert_eq!(cold_read(long) - cold_read(short), long - short);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use sim::config::Fidelity;
 use sim::replay::{Replay, ReplaySpec, Workload};
 use sim::run::RunSpec;
 
-fn spec(design: &str, words: &[&str], settings: &[&str]) -> ReplaySpec {
+pub fn spec(design: &str, words: &[&str], settings: &[&str]) -> ReplaySpec {
     let pairs = words
         .iter()
         .map(|word| word.split_once('=').expect("name=value"));

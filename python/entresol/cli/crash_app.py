@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import cloning, core, quantity
+from entresol import cloning, crash_labs, quantity
 from entresol.cli.options import JsonOption, SetOption
 from entresol.core import Json
 from entresol.errors import Failed, UserError
@@ -190,7 +190,7 @@ class _Trial:
 
     def run(self, program: Sequence[str], options: Json) -> Json:
         """Everything."""
-        crashes = core.crash_app(
+        crashes = crash_labs.crash_app(
             self.directory, self.output, options, lambda: self._execute(program)
         )
         tally = crashes.tally()
@@ -278,7 +278,7 @@ class _Trial:
         said = told.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
         return f"the check ends with {check.returncode}: {' / '.join(said) or 'without a word'}"
 
-    def _judge_whole(self, crashes: core.CrashApp, output: int) -> None:
+    def _judge_whole(self, crashes: crash_labs.CrashApp, output: int) -> None:
         why: list[str | None] = []
         crashes.show_whole(self.directory, lambda: why.append(self._checked(output, None)))
         if why[0] is not None:
@@ -287,7 +287,7 @@ class _Trial:
                 "not judged."
             )
 
-    def _judge(self, crashes: core.CrashApp, state: Json) -> None:
+    def _judge(self, crashes: crash_labs.CrashApp, state: Json) -> None:
         why: list[str | None] = [state["broken"]]
         if state["broken"] is None:
             crashes.show(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from entresol import atomic, core, quantity
+from entresol import atomic, core, crash_labs, quantity
 from entresol.core import Json
 from entresol.errors import Failed, UserError
 
@@ -36,7 +36,7 @@ def repeated(path: Path, repeat: Callable[[str], Json]) -> Json:
         raise UserError(f"{path}: {error}.") from error
 
 
-def watched(lab: core.CrashLab | core.FsCrashLab) -> Json:
+def watched(lab: crash_labs.CrashLab | crash_labs.FsCrashLab) -> Json:
     """Runs on a thread of its own, so that the user can interrupt it."""
     results: list[Json | BaseException] = []
 

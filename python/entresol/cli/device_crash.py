@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import core
+from entresol import crash_labs
 from entresol.cli.crash_scripts import check_output, repeated, watched, write
 from entresol.cli.options import JsonOption
 from entresol.core import Json
@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Run random workloads; exit with 1 and write a small script if one fails."""
     check_output(output)
-    result = watched(core.CrashLab(seed, points))
+    result = watched(crash_labs.CrashLab(seed, points))
     failure = result["failure"]
     if failure is not None and failure["script"] is not None:
         write(output, failure["script"])
@@ -64,7 +64,7 @@ def repeat(
     as_json: JsonOption = False,
 ) -> None:
     """Run a crash script; exit with 1 if something is wrong after a cut, or its cut never comes."""
-    result = repeated(script, core.crash_repeat)
+    result = repeated(script, crash_labs.crash_repeat)
     finding = result["finding"]
     if as_json:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")

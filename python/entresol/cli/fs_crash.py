@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from entresol import core, quantity
+from entresol import core, crash_labs, quantity
 from entresol.cli.crash_scripts import check_output, repeated, watched, write
 from entresol.cli.options import JsonOption
 from entresol.core import Json
@@ -120,7 +120,7 @@ def run(
         "device_every": device_every,
         "threads": threads or os.cpu_count() or 1,
     }
-    result = watched(core.FsCrashLab(options))
+    result = watched(crash_labs.FsCrashLab(options))
     finding = result["finding"]
     if finding is not None:
         write(output, finding["script"])
@@ -142,7 +142,7 @@ def repeat(
     as_json: JsonOption = False,
 ) -> None:
     """Run a script of operations and cut everywhere; exit with 1 if something is wrong."""
-    result = repeated(script, core.fs_crash_repeat)
+    result = repeated(script, crash_labs.fs_crash_repeat)
     if as_json:
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
     else:

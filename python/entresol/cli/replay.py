@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol import core, quantity, result_files, study, summary, terminal
+from entresol import core, in_loop, quantity, result_files, study, summary, terminal
 from entresol.atomic import OutputDirectory
 from entresol.choices import Pattern, Port
+from entresol.cli.options import DeviceTimeoutOption, ProcessorOption
 from entresol.core import Json
 from entresol.device_replay import ReplayStudy, Workload, execute
 from entresol.errors import UserError
@@ -102,11 +103,27 @@ def replay(
     audit: Annotated[
         bool, typer.Option("--audit", help="Check every invariant on the way.")
     ] = False,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="modelled|loop|loop:SOCKET|recorded:FILE",
+            help="The model alone; a firmware process, started if no socket is named; or recorded "
+            "times.",
+        ),
+    ] = in_loop.MODELLED,
+    processor: ProcessorOption = "cortex-a53",
+    device_timeout: DeviceTimeoutOption = 10.0,
 ) -> None:
     """Run a device alone: firmware, flash and device DRAM, without a host.
 
+    With --device loop also a recording of each run's times, which --device recorded:DIR repeats.
     Without -o the results go to ./results, or nowhere with --json.
     """
+    if device.partition(":")[0] in in_loop.NVME:
+        raise UserError(f"--device {device}: replay asks the model or firmware in the loop; "
+                        "`entresol run` asks an NVMe device.")  # fmt: skip
+    source = in_loop.parse(device, processor, device_timeout)
     study.check_machine(machine)
     names = [name for text in design or ["base-cssd"] for name in text.split(",")]
     settings = tuple(overrides or ()) + (() if seed is None else (f"run.seed={seed}",))
@@ -133,9 +150,13 @@ def replay(
     )
     destination = output or (None if as_json else _DEFAULT_OUTPUT)
     with nullcontext() if destination is None else OutputDirectory(destination) as directory:
-        result = execute(wanted, _Notes().watch)
+        result, recordings = execute(wanted, source, _Notes().watch)
         if directory is not None:
-            result_files.write_replay(directory, result, _command(wanted, config or []))
+            for name, recording in recordings.items():
+                directory.file(name).write_bytes(recording)
+            more = [] if source is None else in_loop.words(device, processor)
+            command = _command(wanted, config or [], more)
+            result_files.write_replay(directory, result, command)
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return
@@ -183,7 +204,7 @@ def _workload(file: Path | None, options: dict[str, object]) -> Workload:
     return Workload(file.name.split(".")[0], (("file", str(file)), *words), file)
 
 
-def _command(wanted: ReplayStudy, config: list[Path]) -> str:
+def _command(wanted: ReplayStudy, config: list[Path], more: list[str]) -> str:
     """The command that repeats a replay: names without their places."""
     words = ["entresol", "replay"]
     if wanted.workload.path is not None:
@@ -195,7 +216,8 @@ def _command(wanted: ReplayStudy, config: list[Path]) -> str:
     words += [] if wanted.setup.fidelity == "paper" else ["--fidelity", wanted.setup.fidelity]
     words += [word for path in config for word in ("--config", path.name)]
     words += [word for override in wanted.setup.overrides for word in ("--set", override)]
-    return shlex.join([*words, *(["--audit"] if wanted.audit else [])])
+    words += ["--audit"] if wanted.audit else []
+    return shlex.join([*words, *more])
 
 
 class _Notes:

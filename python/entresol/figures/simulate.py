@@ -25,6 +25,8 @@ MIPS = 12
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
 FAST = 5
 """How much quicker a fast run is, about."""
+LOOP = 1.5
+"""Instructions of a run in the loop per microsecond, about, of two cores that nothing else needs."""
 
 Captures = Callable[[str, int], Path]
 """Where the capture of a workload with so many threads comes from."""
@@ -53,7 +55,10 @@ class Plan:
         """One sentence on how much work it is at most."""
         pace = MIPS * 1e6 * (FAST if self.settings.mode == "fast" else 1)
         at = self.settings.at
-        seconds = len(self.wants) * at.window / pace / workers
+        in_loop_too = sum(bool(item.device) for item in self.wants)
+        seconds = (len(self.wants) - in_loop_too) * at.window / pace / workers
+        # These run one after the other.
+        seconds += in_loop_too * at.window / (LOOP * 1e6)
         seconds += len(self.captures) * at.recording
         seconds += len(self.benches) * at.bench / workers
         if self.benches and not self.everything:

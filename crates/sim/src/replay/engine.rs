@@ -8,19 +8,21 @@ use super::result::Snapshot;
 use super::source::{HostRequest, Source};
 use super::workload::{Arrivals, Port};
 use super::{Progress, Replay};
-use crate::config::Migration;
 use crate::device;
 use crate::error::SimError;
 use crate::histogram::LatencyHistogram;
+use crate::in_loop::{self, DeviceSource, Partner, partner_of};
+use inloop::Tape;
 use port::{Acknowledge, Command, Conflict, Finished, Ticket};
 use soc::{EngineConfig, LinkConfig, NoBytes, Parts};
-use units::{ByteAddr, Bytes, Time};
+use units::{ByteAddr, Bytes, PageSize, Time};
 
 /// Ends and arrivals between two calls of the observer.
 const OBSERVED_STEPS: u64 = 1 << 13;
 
-/// The command layer over a device without bytes.
-pub type Device = soc::Engine<NoBytes>;
+/// The command layer over a device without bytes, in lockstep with a firmware process if there is
+/// one.
+pub type Device = soc::Engine<NoBytes, Partner>;
 
 /// What is measured of one direction.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +47,9 @@ pub struct Engine {
     port: Port,
     warmup: u64,
     is_audited: bool,
+    /// The firmware's times are not the configuration's.
+    is_given: bool,
+    config_digest: [u8; 16],
     /// Requests taken from the source and completed.
     taken: u64,
     completed: u64,
@@ -58,11 +63,11 @@ pub struct Engine {
 
 impl Engine {
     /// At the start of time, with an empty device DRAM.
-    pub fn new(replay: &Replay, source: Source) -> Self {
-        // Nobody switches threads or takes pages over.
-        let mut config = replay.config.clone();
-        config.design.context_switch = false;
-        config.design.migration = Migration::None;
+    ///
+    /// # Errors
+    /// The times are to come from somewhere, and there is nobody.
+    pub fn new(replay: &Replay, source: Source, times: &DeviceSource) -> Result<Self, SimError> {
+        let config = replay.config_of_device();
         let workload = &replay.spec.workload;
         let engine = EngineConfig {
             link: LinkConfig::DIRECT,
@@ -77,8 +82,11 @@ impl Engine {
             operations_at_a_time: u32::MAX,
             block: None,
         };
-        Self {
-            device: Device::new(&config.controller(), device::resources(&config), engine),
+        let mut resources = device::resources(&config);
+        let pages = replay.capacity() / PageSize::KIB_4.bytes();
+        let partner = partner_of(&mut resources, &config, pages, times)?;
+        Ok(Self {
+            device: Device::in_lockstep(&config.controller(), resources, engine, partner),
             slots: Vec::new(),
             by_slot: Vec::new(),
             port: source.port(),
@@ -87,12 +95,14 @@ impl Engine {
             arrivals: workload.arrivals,
             warmup: workload.warmup,
             is_audited: replay.spec.run.is_audited,
+            is_given: !matches!(times, DeviceSource::Modelled),
+            config_digest: in_loop::digest(&config),
             taken: 0,
             completed: 0,
             start: None,
             end: Time::ZERO,
             directions: Default::default(),
-        }
+        })
     }
 
     /// Requests that arrived with the one before them, because the file stamps them earlier.
@@ -117,9 +127,15 @@ impl Engine {
 
     /// Runs until the source has no more requests and all are complete.
     ///
+    /// Gives the times of the firmware process, if there is one.
+    ///
     /// # Errors
-    /// A record of the input is wrong, or the observer interrupts.
-    pub fn run(&mut self, observe: &mut dyn FnMut(Progress) -> bool) -> Result<(), SimError> {
+    /// A record of the input is wrong, there is no going on with the firmware process or with the
+    /// recorded times, or the observer interrupts.
+    pub fn run(
+        &mut self,
+        observe: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Option<Tape>, SimError> {
         if self.warmup == 0 {
             self.start_measurement(Time::ZERO);
         }
@@ -152,13 +168,27 @@ impl Engine {
                 self.issue(now, request, 0);
                 self.next = self.source.next()?;
             }
+            if self.is_given {
+                self.check_times()?;
+            }
             steps += 1;
             if steps.is_multiple_of(OBSERVED_STEPS) && !self.look(now, observe) {
                 return Err(SimError::Interrupted);
             }
         }
         self.look(self.end, observe);
-        Ok(())
+        let digest = self.config_digest;
+        self.device
+            .in_step(|partner, times| partner.end(times, digest))
+    }
+
+    /// Whether there is going on with what gives the times.
+    #[cold]
+    fn check_times(&mut self) -> Result<(), SimError> {
+        match self.device.in_step(|partner, times| partner.failure(times)) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
     }
 
     /// Those of one instant, in the order of their slots. A slot is read before the next request

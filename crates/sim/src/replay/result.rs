@@ -4,9 +4,11 @@ use super::Replay;
 use super::engine::{Direction, Engine};
 use super::workload::{Arrivals, Port};
 use crate::device::Resources;
+use crate::in_loop::{self, DeviceSource};
 use crate::result::{FlashWork, config_texts, flash, latency_cdf, mean, milli};
 use dram::DramStats;
 use firmware::{ControllerStats, FtlStats};
+use inloop::Tape;
 use nand::{Kind, NandStats};
 use serde_json::{Value, json};
 use soc::Parts;
@@ -37,7 +39,12 @@ pub struct ReplayResult {
 
 impl ReplayResult {
     /// Collects what a finished replay has counted.
-    pub(super) fn new(replay: &Replay, engine: &Engine) -> Self {
+    pub(super) fn new(
+        replay: &Replay,
+        engine: &Engine,
+        times: &DeviceSource,
+        tape: Option<&Tape>,
+    ) -> Self {
         let (start, before) = engine
             .start
             .clone()
@@ -52,7 +59,17 @@ impl ReplayResult {
             controller: *controller,
             ftl: *ftl,
         };
-        Self { json: view.json() }
+        let mut json = view.json();
+        // As of a run: only where the model does not say all.
+        if let Some(device) = in_loop::described(replay.config(), times, tape) {
+            json["device"] = device;
+        }
+        if let (Some(warning), Some(warnings)) =
+            (in_loop::warning(times), json["warnings"].as_array_mut())
+        {
+            warnings.push(json!(warning));
+        }
+        Self { json }
     }
 
     /// The result as JSON: one element of `runs`.

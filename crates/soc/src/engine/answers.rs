@@ -5,11 +5,12 @@ use super::command::{LINE, State};
 use super::event::{Event, Word};
 use super::operation::{Phase, Role};
 use crate::bytes::DataPlane;
+use crate::lockstep::Lockstep;
 use firmware::{Answer, Refusal, RequestOp};
 use port::{Command, Conflict, DeviceError};
 use units::{Bytes, LineInPage, RequestId, Time, TxId};
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// A command begins.
     pub(super) fn start(&mut self, index: u32) {
         let now = self.now();

@@ -24,12 +24,14 @@ pub use operation::Parts;
 use crate::any_controller::AnyController;
 use crate::bytes::DataPlane;
 use crate::harness::{DeviceEvent, Harness};
+use crate::lockstep::Lockstep;
 use crate::platform::{Soc, TimedPlatform};
 use crate::queue::EventQueue;
 use crate::resources::Resources;
+use crate::work_times::GivenTimes;
 use command::{Running, State};
 use event::{Event, Word};
-use firmware::{ControllerConfig, Durable, Response, UnsoundState};
+use firmware::{ControllerConfig, Durable, Request, Response, UnsoundState};
 use link::Link;
 use operation::Operation;
 use order::Order;
@@ -72,26 +74,28 @@ pub struct EngineConfig {
 
 /// What the firmware sees of the host: the queue, and the requests that it answers.
 #[derive(Clone)]
-struct Host {
+struct Host<W> {
     queue: EventQueue<Word>,
     operations: Vec<Operation>,
     /// Of each direction: where the time of operations went.
     parts: [Parts; 2],
+    partner: W,
 }
 
-impl Host {
-    fn new(now: Time) -> Self {
+impl<W> Host<W> {
+    fn new(now: Time, partner: W) -> Self {
         let mut queue = EventQueue::new();
         queue.advance_to(now);
         Self {
             queue,
             operations: Vec::new(),
             parts: Default::default(),
+            partner,
         }
     }
 }
 
-impl Harness for Host {
+impl<W: Lockstep> Harness for Host<W> {
     #[inline]
     fn now(&self) -> Time {
         self.queue.now()
@@ -102,6 +106,7 @@ impl Harness for Host {
     }
     #[inline]
     fn respond(&mut self, response: Response) {
+        self.partner.answered(&response);
         let operation = &mut self.operations[response.request.index()];
         operation.take(&response);
         // The host does not wait for what it posts, unless there is no room for it.
@@ -117,11 +122,11 @@ impl Harness for Host {
     }
 }
 
-/// A device and its host's side of the link.
+/// A device and its host's side of the link, in lockstep with `W`.
 #[derive(Clone)]
-pub struct Engine<B> {
+pub struct Engine<B, W = ()> {
     soc: Soc<AnyController, B>,
-    host: Host,
+    host: Host<W>,
     link: Link,
     config: EngineConfig,
     commands: Vec<Running>,
@@ -158,12 +163,7 @@ impl<B: DataPlane> Engine<B> {
         resources: Resources<B>,
         config: EngineConfig,
     ) -> Self {
-        let controller = AnyController::new(controller);
-        let soc = Soc {
-            controller,
-            resources,
-        };
-        Self::of_parts(soc, Host::new(Time::ZERO), config)
+        Self::in_lockstep(controller, resources, config, ())
     }
 
     /// A device that takes over at `now` what a power cut has left: of a new device that is
@@ -178,7 +178,7 @@ impl<B: DataPlane> Engine<B> {
         config: EngineConfig,
         now: Time,
     ) -> Result<Self, UnsoundState> {
-        let mut host = Host::new(now);
+        let mut host = Host::new(now, ());
         let mut platform = TimedPlatform {
             resources: &mut resources,
             harness: &mut host,
@@ -191,7 +191,53 @@ impl<B: DataPlane> Engine<B> {
         Ok(Self::of_parts(soc, host, config))
     }
 
-    fn of_parts(soc: Soc<AnyController, B>, host: Host, config: EngineConfig) -> Self {
+    /// The device as it is now, with other bytes: its future is the same.
+    pub fn with_bytes<C>(&self, bytes: C) -> Engine<C> {
+        Engine {
+            soc: Soc {
+                controller: self.soc.controller.clone(),
+                resources: self.soc.resources.with_bytes(bytes),
+            },
+            host: self.host.clone(),
+            link: self.link.clone(),
+            config: self.config.clone(),
+            commands: self.commands.clone(),
+            free: self.free.clone(),
+            running: self.running,
+            order: self.order.clone(),
+            freed: self.freed.clone(),
+            transactions: self.transactions.clone(),
+            reservations: self.reservations.clone(),
+            waiting: self.waiting.clone(),
+            draining: self.draining.clone(),
+            finished: self.finished.clone(),
+            stats: self.stats,
+            ordered: self.ordered,
+            partial_writes: self.partial_writes,
+            aborts: self.aborts,
+            stopped: self.stopped.clone(),
+            rest_of_block: self.rest_of_block,
+        }
+    }
+}
+
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
+    /// As [`Engine::new`], with somebody in lockstep. Of commands only reads and writes are such as
+    /// a partner hears of.
+    pub fn in_lockstep(
+        controller: &ControllerConfig,
+        resources: Resources<B>,
+        config: EngineConfig,
+        partner: W,
+    ) -> Self {
+        let soc = Soc {
+            controller: AnyController::new(controller),
+            resources,
+        };
+        Self::of_parts(soc, Host::new(Time::ZERO, partner), config)
+    }
+
+    fn of_parts(soc: Soc<AnyController, B>, host: Host<W>, config: EngineConfig) -> Self {
         let transactions = Transactions::new(
             config.next_transaction,
             config.transactions,
@@ -222,33 +268,10 @@ impl<B: DataPlane> Engine<B> {
         }
     }
 
-    /// The device as it is now, with other bytes: its future is the same.
-    pub fn with_bytes<C>(&self, bytes: C) -> Engine<C> {
-        Engine {
-            soc: Soc {
-                controller: self.soc.controller.clone(),
-                resources: self.soc.resources.with_bytes(bytes),
-            },
-            host: self.host.clone(),
-            link: self.link.clone(),
-            config: self.config.clone(),
-            commands: self.commands.clone(),
-            free: self.free.clone(),
-            running: self.running,
-            order: self.order.clone(),
-            freed: self.freed.clone(),
-            transactions: self.transactions.clone(),
-            reservations: self.reservations.clone(),
-            waiting: self.waiting.clone(),
-            draining: self.draining.clone(),
-            finished: self.finished.clone(),
-            stats: self.stats,
-            ordered: self.ordered,
-            partial_writes: self.partial_writes,
-            aborts: self.aborts,
-            stopped: self.stopped.clone(),
-            rest_of_block: self.rest_of_block,
-        }
+    /// Asks who is in lockstep with the device, or ends it; with the times that the device is
+    /// given, if it is.
+    pub fn in_step<R>(&mut self, ask: impl FnOnce(&mut W, Option<&mut GivenTimes>) -> R) -> R {
+        ask(&mut self.host.partner, self.soc.resources.given_times())
     }
 
     /// The firmware and what surrounds it.
@@ -465,7 +488,7 @@ impl<B: DataPlane> Engine<B> {
     #[inline(always)]
     fn handle(&mut self, now: Time, event: Event) {
         match event {
-            Event::Device(event) => self.soc.on_event(now, event, &mut self.host),
+            Event::Device(event) => self.on_event(now, event),
             Event::Arrive(id) => self.deliver(now, id),
             Event::Answer(id) => self.on_answer(now, id),
             Event::Known(id) => self.on_known(now, id),
@@ -476,6 +499,32 @@ impl<B: DataPlane> Engine<B> {
             self.end_drains(now);
         }
         self.stop_if_failed();
+    }
+
+    /// An event of the device is due.
+    #[inline(always)]
+    fn on_event(&mut self, now: Time, event: DeviceEvent) {
+        if self.host.partner.is_there() {
+            let times = self.soc.resources.given_times();
+            self.host.partner.event(now, times);
+        }
+        self.soc.on_event(now, event, &mut self.host);
+        if self.host.partner.is_there() {
+            self.host.partner.acted(now);
+        }
+    }
+
+    /// A request has reached the device.
+    #[inline(always)]
+    fn on_request(&mut self, now: Time, request: Request) {
+        if self.host.partner.is_there() {
+            let times = self.soc.resources.given_times();
+            self.host.partner.request(now, &request, times);
+        }
+        self.soc.on_request(now, request, &mut self.host);
+        if self.host.partner.is_there() {
+            self.host.partner.acted(now);
+        }
     }
 
     #[inline]
@@ -568,7 +617,7 @@ impl<B: DataPlane> Engine<B> {
     }
 }
 
-impl<B: DataPlane> port::Engine for Engine<B> {
+impl<B: DataPlane, W: Lockstep> port::Engine for Engine<B, W> {
     fn shape(&self) -> Shape {
         Engine::shape(self)
     }

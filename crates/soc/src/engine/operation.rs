@@ -5,6 +5,7 @@ use super::command::{LINE, NONE, Running, State};
 use super::event::{Event, Word};
 use super::order::Claim;
 use crate::bytes::DataPlane;
+use crate::lockstep::Lockstep;
 use firmware::{Answer, Breakdown, Request, RequestOp, Response};
 use port::{Acknowledge, Command, Door};
 use units::{Bytes, LineAddr, Picos, RequestId, Time, TxId};
@@ -186,7 +187,7 @@ impl Parts {
     }
 }
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// Makes the operations of a command, and enters them into the order of their lines.
     #[inline]
     pub(super) fn make_operations(&mut self, now: Time, index: u32) {
@@ -524,7 +525,7 @@ impl<B: DataPlane> Engine<B> {
             line: operation.line,
             source: None,
         };
-        self.soc.on_request(now, request, &mut self.host);
+        self.on_request(now, request);
     }
 
     /// The answer leaves the device: the link brings it to the host.

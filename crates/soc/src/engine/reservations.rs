@@ -10,6 +10,7 @@ use super::Engine;
 use super::command::State;
 use super::event::{Event, Word};
 use crate::bytes::DataPlane;
+use crate::lockstep::Lockstep;
 use firmware::Refusal;
 use port::{Command, Conflict, DeviceError};
 use std::collections::VecDeque;
@@ -41,7 +42,7 @@ impl Reservations {
     }
 }
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// Why a reservation cannot be made, whatever there is room for.
     pub(super) fn check_reservation(&self, tx: TxId, size: Bytes) -> Result<(), DeviceError> {
         let open = self.transactions.get(tx)?;

@@ -10,6 +10,7 @@ use super::command::{LINE, Running, State};
 use super::event::{Event, Word};
 use super::operation::{New, Operation, Phase, Role};
 use crate::bytes::{Brought, DataPlane};
+use crate::lockstep::Lockstep;
 use firmware::{Answer, Request, RequestOp};
 use port::{Acknowledge, Command, Conflict};
 use units::{ByteAddr, Bytes, LineAddr, PageSize, RequestId, Time, TxId};
@@ -100,7 +101,7 @@ impl Running {
     }
 }
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// Begins a command that is one operation, and sends that if it may go.
     #[inline]
     pub(super) fn start_single(
@@ -162,7 +163,7 @@ impl<B: DataPlane> Engine<B> {
             line,
             source: None,
         };
-        self.soc.on_request(now, request, &mut self.host);
+        self.on_request(now, request);
         number
     }
 

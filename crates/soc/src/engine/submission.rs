@@ -5,13 +5,14 @@ use super::command::{Running, State};
 use super::operation::Operation;
 use super::single::Single;
 use crate::bytes::{Brought, DataPlane};
+use crate::lockstep::Lockstep;
 use port::{Command, Conflict, DeviceError, Door, Payload, SharedBlock, Ticket};
 use units::{ByteAddr, Bytes, Time, TxId};
 
 /// A device's clock does not run beyond this from one opening to the next: 106 days.
 const LAST: Time = Time::from_picos(1 << 63);
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// Submits a command at `at`, up to which everything has happened; `bytes` are those of a
     /// write. Commands of one time are submitted in the order of calls.
     ///

@@ -23,11 +23,12 @@ use super::command::{NONE, Running, State};
 use super::event::{Event, Word};
 use super::operation::Phase;
 use crate::bytes::DataPlane;
+use crate::lockstep::Lockstep;
 use firmware::RequestOp;
 use port::{Command, DeviceError};
 use units::{LineAddr, RequestId, Time, TxId};
 
-impl<B: DataPlane> Engine<B> {
+impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     /// A command waits for something else than operations. What it has not sent leaves the order,
     /// unless its own transaction is what it waits for.
     pub(super) fn wait_for(&mut self, now: Time, index: u32, state: State) {
