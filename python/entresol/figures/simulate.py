@@ -26,7 +26,7 @@ MIPS = 12
 FAST = 5
 """How much quicker a fast run is, about."""
 LOOP = 1.5
-"""Instructions of a run in the loop per microsecond, about, of two cores that nothing else needs."""
+"""Instructions of a run in the loop per microsecond, about, with two cores for it alone."""
 
 Captures = Callable[[str, int], Path]
 """Where the capture of a workload with so many threads comes from."""
