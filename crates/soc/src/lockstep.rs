@@ -11,11 +11,11 @@ pub trait Lockstep {
     /// Whether there is somebody.
     fn is_there(&self) -> bool;
     /// A request arrives; `times` are where the device takes its own from, if it is given any.
-    fn request(&mut self, now: Time, request: &Request, times: Option<&mut GivenTimes>);
+    fn request(&mut self, now: Time, request: Request, times: Option<&mut GivenTimes>);
     /// An event of the device is due.
     fn event(&mut self, now: Time, times: Option<&mut GivenTimes>);
     /// The device answers a request.
-    fn answered(&mut self, response: &Response);
+    fn answered(&mut self, response: Response);
     /// The device has done what it does about the request or the event.
     fn acted(&mut self, now: Time);
 }
@@ -26,11 +26,11 @@ impl Lockstep for () {
         false
     }
     #[inline(always)]
-    fn request(&mut self, _now: Time, _request: &Request, _times: Option<&mut GivenTimes>) {}
+    fn request(&mut self, _now: Time, _request: Request, _times: Option<&mut GivenTimes>) {}
     #[inline(always)]
     fn event(&mut self, _now: Time, _times: Option<&mut GivenTimes>) {}
     #[inline(always)]
-    fn answered(&mut self, _response: &Response) {}
+    fn answered(&mut self, _response: Response) {}
     #[inline(always)]
     fn acted(&mut self, _now: Time) {}
 }

@@ -18,9 +18,8 @@ impl Lockstep for Partner {
     }
 
     #[cold]
-    fn request(&mut self, now: Time, request: &Request, times: Option<&mut GivenTimes>) {
+    fn request(&mut self, now: Time, request: Request, times: Option<&mut GivenTimes>) {
         if let Some(in_loop) = &mut self.0 {
-            let request = *request;
             in_loop.precede(now, |in_loop| in_loop.request(request), times);
         }
     }
@@ -32,10 +31,11 @@ impl Lockstep for Partner {
         }
     }
 
-    #[inline(always)]
-    fn answered(&mut self, response: &Response) {
+    #[cold]
+    #[inline(never)]
+    fn answered(&mut self, response: Response) {
         if let Some(in_loop) = &mut self.0 {
-            in_loop.note_response(response);
+            in_loop.note_response(&response);
         }
     }
 

@@ -106,7 +106,9 @@ impl<W: Lockstep> Harness for Host<W> {
     }
     #[inline]
     fn respond(&mut self, response: Response) {
-        self.partner.answered(&response);
+        if self.partner.is_there() {
+            self.partner.answered(response);
+        }
         let operation = &mut self.operations[response.request.index()];
         operation.take(&response);
         // The host does not wait for what it posts, unless there is no room for it.
@@ -505,26 +507,36 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     #[inline(always)]
     fn on_event(&mut self, now: Time, event: DeviceEvent) {
         if self.host.partner.is_there() {
-            let times = self.soc.resources.given_times();
-            self.host.partner.event(now, times);
+            return self.on_event_in_step(now, event);
         }
         self.soc.on_event(now, event, &mut self.host);
-        if self.host.partner.is_there() {
-            self.host.partner.acted(now);
-        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_event_in_step(&mut self, now: Time, event: DeviceEvent) {
+        let times = self.soc.resources.given_times();
+        self.host.partner.event(now, times);
+        self.soc.on_event(now, event, &mut self.host);
+        self.host.partner.acted(now);
     }
 
     /// A request has reached the device.
     #[inline(always)]
     fn on_request(&mut self, now: Time, request: Request) {
         if self.host.partner.is_there() {
-            let times = self.soc.resources.given_times();
-            self.host.partner.request(now, &request, times);
+            return self.on_request_in_step(now, request);
         }
         self.soc.on_request(now, request, &mut self.host);
-        if self.host.partner.is_there() {
-            self.host.partner.acted(now);
-        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_request_in_step(&mut self, now: Time, request: Request) {
+        let times = self.soc.resources.given_times();
+        self.host.partner.request(now, request, times);
+        self.soc.on_request(now, request, &mut self.host);
+        self.host.partner.acted(now);
     }
 
     #[inline]
