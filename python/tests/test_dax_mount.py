@@ -140,6 +140,40 @@ def test_programs_ask_look_and_set_while_it_is_mounted(
     assert len(judged) >= 20 and judged[19][4:7] == ["judged", "20", "20"]
 
 
+def test_what_is_refused_is_told_with_its_reason(
+    drive: Path, tmp_path: Path, entresol_command: Entresol
+) -> None:
+    """The kernel hands on EINVAL alone: the reason is in `.entresol/dax` and in `dax top`."""
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.callback(Mount(drive, folder, "-o", "dax=auto").clean)
+        log, control = folder / "log", folder / ".entresol" / "dax"
+        log.touch()
+        assert _dax(folder)["refused"] == []
+        for value in (b"everything", b"everything", b"8MiB-2MiB"):
+            with pytest.raises(OSError, match="Invalid argument"):
+                os.setxattr(log, "user.entresol.dax", value)
+        # A file with a buffer would write twice.
+        with control.open("wb", buffering=0) as file:
+            for words in (b"upgrade=50 upgrade=900", b"upgrade"):
+                with pytest.raises(OSError, match="Invalid argument"):
+                    file.write(words)
+        told = _dax(folder)
+        assert told["settings"]["upgrade"] == 50, "what was before it"
+        inode = log.stat().st_ino
+        for each, (of, times, asked, why) in zip(told["refused"], (
+            (inode, 2, "everything", "`0B-2MiB,8MiB-10MiB`"), (inode, 1, "8MiB-2MiB", "`all`"),
+            (None, 1, "upgrade=900", "at most 600 %"), (None, 1, "upgrade", "as in upgrade=60"),
+        ), strict=True):  # fmt: skip
+            assert (each["inode"], each["times"], each["asked"]) == (of, times, asked)
+            assert why in each["why"] and each["first_page"] is None
+        shown = entresol_command("dax", "top", folder, "--once")
+        said = " ".join(shown.out.replace("\u00a0", " ").split())
+        assert f"refused, 2 times: everything of inode {inode}: the request makes no sense" in said
+        assert "refused: upgrade=900: the upgrade threshold is 900 %" in said
+
+
 def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mnt"
     folder.mkdir()

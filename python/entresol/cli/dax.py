@@ -25,6 +25,8 @@ WITHOUT_TERMINAL = 120
 """Columns of a table that goes into a pipe or a file."""
 SLICE = 0.05
 """Seconds in which Ctrl-C is noticed."""
+REFUSED = 4
+"""Things that were asked for last and are not done."""
 SHOWN = 20
 """Ranges of a table, unless told."""
 
@@ -109,6 +111,7 @@ def frame(told: Json, most: int) -> RenderableType:
     parts: list[RenderableType] = [_memory(told), _counters(told)]
     if told["lacked"] is not None:
         parts.append(Text(told["lacked"]["why"], style="yellow"))
+    parts.extend(Text(_refused(each), style="yellow") for each in told["refused"][-REFUSED:])
     rows = [(file, part) for file in told["files"] for part in file["ranges"]]
     rows.sort(key=lambda row: (-row[1]["frames"], -row[1]["write_backs"]))
     parts.append(_ranges(rows[:most]))
@@ -117,6 +120,15 @@ def frame(told: Json, most: int) -> RenderableType:
     mapped = [file for file in told["files"] if file["explicit_pages"]]
     parts.extend(_mapped(file) for file in mapped)
     return Group(*parts)
+
+
+def _refused(each: Json) -> str:
+    of = "" if each["inode"] is None else f" of inode {each['inode']}"
+    if each["first_page"] is not None:
+        begin = each["first_page"] * PAGE
+        of += f", {quantity.size(begin)} to {quantity.size(begin + each['pages'] * PAGE)}"
+    times = "" if each["times"] == 1 else f", {each['times']:,} times"
+    return f"refused{times}: {each['asked'] or 'nothing'}{of}: {each['why']}"
 
 
 def _memory(told: Json) -> Text:
