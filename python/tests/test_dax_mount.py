@@ -174,6 +174,34 @@ def test_what_is_refused_is_told_with_its_reason(
         assert "refused: upgrade=900: the upgrade threshold is 900 %" in said
 
 
+@pytest.mark.parametrize("options", [("-o", "dax=explicit"), ()])
+def test_a_command_asks_for_a_file_and_says_why_it_is_refused(
+    drive: Path, tmp_path: Path, entresol_command: Entresol, options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.callback(Mount(drive, folder, *options).clean)
+        log = folder / "log"
+        log.touch()
+        asked = entresol_command("dax", "map", log, "0-64KiB,1MiB-2MiB")
+        assert asked.code == 0, asked.err
+        assert os.getxattr(log, "user.entresol.dax") == b"0-64KiB,1MiB-2MiB"
+        if options:
+            (file,) = _dax(folder)["files"]
+            assert file["explicit_pages"] == [[0, 16], [256, 512]]
+        said = one_line(entresol_command("dax", "map", log, "2MiB-1MiB"))
+        assert said.startswith(f"entresol: {log}: ") and "ranges of bytes as in" in said
+        assert os.getxattr(log, "user.entresol.dax") == b"0-64KiB,1MiB-2MiB"
+        for _ in range(2):
+            assert entresol_command("dax", "map", log, "none").code == 0
+        assert os.listxattr(log) == []
+        missing = one_line(entresol_command("dax", "map", folder / "none", "all"))
+        assert "No such file" in missing
+    outside = one_line(entresol_command("dax", "map", tmp_path, "all"))
+    assert "in no mounted file system of Entresol" in outside
+
+
 def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mnt"
     folder.mkdir()
