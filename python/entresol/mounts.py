@@ -54,6 +54,15 @@ class FileSystem:
         finally:
             os.close(file)
 
+    def refusal(self, number: int) -> str | None:
+        """Why an attribute of an inode was refused last. A mount without dax keeps no reason."""
+        try:
+            refused = self.dax()["refused"]
+        except UserError:
+            return "neither all nor ranges of bytes as in 0-2MiB,8MiB-10MiB"
+        mine = [each["why"] for each in refused if each["inode"] == number]
+        return str(mine[-1]) if mine else None
+
     def map(self, number: int) -> Json:
         """Where an inode's bytes are."""
         return _read(self.root / FOLDER / "map" / str(number))

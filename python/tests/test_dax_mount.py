@@ -140,6 +140,68 @@ def test_programs_ask_look_and_set_while_it_is_mounted(
     assert len(judged) >= 20 and judged[19][4:7] == ["judged", "20", "20"]
 
 
+def test_what_is_refused_is_told_with_its_reason(
+    drive: Path, tmp_path: Path, entresol_command: Entresol
+) -> None:
+    """The kernel hands on EINVAL alone: the reason is in `.entresol/dax` and in `dax top`."""
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.callback(Mount(drive, folder, "-o", "dax=auto").clean)
+        log, control = folder / "log", folder / ".entresol" / "dax"
+        log.touch()
+        assert _dax(folder)["refused"] == []
+        for value in (b"everything", b"everything", b"8MiB-2MiB"):
+            with pytest.raises(OSError, match="Invalid argument"):
+                os.setxattr(log, "user.entresol.dax", value)
+        # A file with a buffer would write twice.
+        with control.open("wb", buffering=0) as file:
+            for words in (b"upgrade=50 upgrade=900", b"upgrade"):
+                with pytest.raises(OSError, match="Invalid argument"):
+                    file.write(words)
+        told = _dax(folder)
+        assert told["settings"]["upgrade"] == 50, "what was before it"
+        inode = log.stat().st_ino
+        for each, (of, times, asked, why) in zip(told["refused"], (
+            (inode, 2, "everything", "`0B-2MiB,8MiB-10MiB`"), (inode, 1, "8MiB-2MiB", "`all`"),
+            (None, 1, "upgrade=900", "at most 600 %"), (None, 1, "upgrade", "as in upgrade=60"),
+        ), strict=True):  # fmt: skip
+            assert (each["inode"], each["times"], each["asked"]) == (of, times, asked)
+            assert why in each["why"] and each["first_page"] is None
+        shown = entresol_command("dax", "top", folder, "--once")
+        said = " ".join(shown.out.replace("\u00a0", " ").split())
+        assert f"refused, 2 times: everything of inode {inode}: the request makes no sense" in said
+        assert "refused: upgrade=900: the upgrade threshold is 900 %" in said
+
+
+@pytest.mark.parametrize("options", [("-o", "dax=explicit"), ()])
+def test_a_command_asks_for_a_file_and_says_why_it_is_refused(
+    drive: Path, tmp_path: Path, entresol_command: Entresol, options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        stack.callback(Mount(drive, folder, *options).clean)
+        log = folder / "log"
+        log.touch()
+        asked = entresol_command("dax", "map", log, "0-64KiB,1MiB-2MiB")
+        assert asked.code == 0, asked.err
+        assert os.getxattr(log, "user.entresol.dax") == b"0-64KiB,1MiB-2MiB"
+        if options:
+            (file,) = _dax(folder)["files"]
+            assert file["explicit_pages"] == [[0, 16], [256, 512]]
+        said = one_line(entresol_command("dax", "map", log, "2MiB-1MiB"))
+        assert said.startswith(f"entresol: {log}: ") and "ranges of bytes as in" in said
+        assert os.getxattr(log, "user.entresol.dax") == b"0-64KiB,1MiB-2MiB"
+        for _ in range(2):
+            assert entresol_command("dax", "map", log, "none").code == 0
+        assert os.listxattr(log) == []
+        missing = one_line(entresol_command("dax", "map", folder / "none", "all"))
+        assert "No such file" in missing
+    outside = one_line(entresol_command("dax", "map", tmp_path, "all"))
+    assert "in no mounted file system of Entresol" in outside
+
+
 def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mnt"
     folder.mkdir()

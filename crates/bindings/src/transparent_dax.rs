@@ -1,7 +1,7 @@
 //! Transparent DAX of a mount: its settings, what it tells, and the trace of what it decides.
 
 use bytefs::fuse::Mounted;
-use bytefs::{DaxFile, DaxReport, DaxView, Ino, Lacked};
+use bytefs::{DaxFile, DaxReport, DaxView, Ino, Lacked, Refused};
 use dax::{Counts, Decision, PolicyKind, RangeView, Settings, Span};
 use port::{Device, Drive};
 use serde_json::{Value, json};
@@ -79,6 +79,7 @@ pub(crate) fn told(view: &DaxView) -> Value {
         },
         "counters": counted(report),
         "lacked": view.lacked.as_ref().map(lacked),
+        "refused": view.refused.iter().map(refused).collect::<Vec<_>>(),
         "files": view.files.iter().map(file).collect::<Vec<_>>(),
     })
 }
@@ -96,6 +97,19 @@ fn lacked(lacked: &Lacked) -> Value {
             "a sync of inode {} needs {} frames and {} are free; it took the usual way",
             lacked.ino.0, lacked.frames, lacked.free
         ),
+    })
+}
+
+fn refused(refused: &Refused) -> Value {
+    let pages = refused.pages.as_ref();
+    json!({
+        "at_us": micros(refused.at),
+        "inode": refused.ino.map(|ino| ino.0),
+        "first_page": pages.map(|pages| pages.start),
+        "pages": pages.map(|pages| pages.end - pages.start),
+        "asked": refused.asked,
+        "why": refused.why,
+        "times": refused.times,
     })
 }
 

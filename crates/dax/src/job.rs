@@ -13,6 +13,16 @@ pub enum Move {
     Downgrade,
 }
 
+impl Move {
+    /// As users read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+        }
+    }
+}
+
 /// Work for whoever moves pages. It ends with [`Dax::finish`], once.
 #[must_use = "a job that does not end keeps its range"]
 #[derive(PartialEq, Eq, Debug)]

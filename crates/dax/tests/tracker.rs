@@ -1,6 +1,6 @@
 //! Counts against a list of everything that was ever counted.
 
-use dax::{Dax, Settings};
+use dax::{Dax, PolicyKind, Settings};
 use units::{Picos, Stream, Time};
 
 const WRITE_DELAY: u64 = 64_000_000;
@@ -100,6 +100,39 @@ fn memory_is_that_of_what_is_alive() {
     dax.ranges(file, Time::from_picos(1 << 50));
     assert!(dax.is_idle(), "all counts have ended");
     assert_eq!(dax.footprint().decaying.0, 0);
+}
+
+/// Bytes that are held after hours of an append stream that is synced each 100 ms, with ranges of
+/// 16 pages that go up and down.
+fn held_after(kind: PolicyKind, hours: u64) -> usize {
+    let settings = Settings {
+        kind,
+        order: 4,
+        ..Settings::default()
+    };
+    let mut dax = Dax::new(&settings).expect("good settings");
+    let file = dax.open();
+    for step in 0..hours * 36_000 {
+        let now = Time::from_picos(step * 100_000_000_000);
+        dax.wrote(file, step / 8, 1, now);
+        dax.wrote_back(file, step / 8, 1, now);
+        while let Some(job) = dax.next_job(now) {
+            let _ = dax.finish(job, true, now);
+        }
+    }
+    assert!(dax.stats().upgrades > hours * 200, "{:?}", dax.stats());
+    let footprint = dax.footprint();
+    footprint.held + footprint.index + footprint.decaying.1
+}
+
+/// Policies that let go what is idle hold after 24 hours what they hold after one.
+#[test]
+fn a_day_of_upgrades_takes_the_memory_of_an_hour() {
+    for kind in [PolicyKind::Predict, PolicyKind::Adaptive] {
+        let (hour, day) = (held_after(kind, 1), held_after(kind, 24));
+        assert!(day <= hour, "{kind}: {hour} bytes, and {day} behind a day");
+        assert!(day < 40_000, "{kind}: {day} bytes");
+    }
 }
 
 /// Beside its index a range takes 16 bytes, and its index what the issue of trees costs.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -18,6 +20,7 @@ from rich.text import Text
 from entresol import mounts, quantity
 from entresol.cli.options import JsonOption
 from entresol.core import Json
+from entresol.errors import UserError
 from entresol.interruption import Interruption
 
 PAGE = 4096
@@ -25,6 +28,9 @@ WITHOUT_TERMINAL = 120
 """Columns of a table that goes into a pipe or a file."""
 SLICE = 0.05
 """Seconds in which Ctrl-C is noticed."""
+REFUSED = 4
+"""Things that were asked for last and are not done."""
+ATTRIBUTE = "user.entresol.dax"
 SHOWN = 20
 """Ranges of a table, unless told."""
 
@@ -38,6 +44,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Persistent memory of a mounted file system.", no_args_is_help=True)
     group.command("top")(top)
     group.command("set")(set_command)
+    group.command("map")(map_command)
     app.add_typer(group, name="dax")
 
 
@@ -104,11 +111,38 @@ def set_command(
     typer.echo(f"{mount}: {' '.join(words)}")
 
 
+def map_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of a mount.")],
+    wanted: Annotated[
+        str,
+        typer.Argument(metavar="all|RANGES|none", help="Bytes of it, as in 0-2MiB,8MiB-10MiB."),
+    ],
+) -> None:
+    """Ask for a file, or ranges of it, in persistent memory, or take that back.
+
+    It sets the attribute user.entresol.dax, as setfattr does, and says why if it is refused. The
+    attribute stays with the file.
+    """
+    path = mounts.absolute(file)
+    file_system = mounts.around(path)
+    try:
+        if wanted == "none":
+            os.removexattr(path, ATTRIBUTE)
+        else:
+            os.setxattr(path, ATTRIBUTE, wanted.encode())
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            why = file_system.refusal(path.stat().st_ino) if error.errno == errno.EINVAL else None
+            raise UserError(f"{file}: {why or error.strerror}.") from None
+    typer.echo(f"{file}: {wanted}")
+
+
 def frame(told: Json, most: int) -> RenderableType:
     """Memory, counters, and the ranges with the most memory."""
     parts: list[RenderableType] = [_memory(told), _counters(told)]
     if told["lacked"] is not None:
         parts.append(Text(told["lacked"]["why"], style="yellow"))
+    parts.extend(Text(_refused(each), style="yellow") for each in told["refused"][-REFUSED:])
     rows = [(file, part) for file in told["files"] for part in file["ranges"]]
     rows.sort(key=lambda row: (-row[1]["frames"], -row[1]["write_backs"]))
     parts.append(_ranges(rows[:most]))
@@ -117,6 +151,15 @@ def frame(told: Json, most: int) -> RenderableType:
     mapped = [file for file in told["files"] if file["explicit_pages"]]
     parts.extend(_mapped(file) for file in mapped)
     return Group(*parts)
+
+
+def _refused(each: Json) -> str:
+    of = "" if each["inode"] is None else f" of inode {each['inode']}"
+    if each["first_page"] is not None:
+        begin = each["first_page"] * PAGE
+        of += f", {quantity.size(begin)} to {quantity.size(begin + each['pages'] * PAGE)}"
+    times = "" if each["times"] == 1 else f", {each['times']:,} times"
+    return f"refused{times}: {each['asked'] or 'nothing'}{of}: {each['why']}"
 
 
 def _memory(told: Json) -> Text:

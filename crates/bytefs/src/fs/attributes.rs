@@ -121,8 +121,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let maps = name == DAX_ATTRIBUTE;
         if maps {
-            // What makes no sense is not kept either.
-            wanted_pages(value)?;
+            // What makes no sense is not kept either. Who asks is told EINVAL alone.
+            wanted_pages(value).inspect_err(|error| {
+                let asked = String::from_utf8_lossy(value).into_owned();
+                self.note_refused(Some(ino), None, asked, error.to_string());
+            })?;
         }
         self.change(80, |tx| {
             let mut inode = tx.inode(ino)?;

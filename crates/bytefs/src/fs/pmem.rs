@@ -3,7 +3,8 @@
 use super::FileSystem;
 use crate::layout::{BLOCK, LINE};
 use crate::state::pmem::{
-    DAX_ATTRIBUTE, DaxView, Header, Pmem, Reclaimed, Stores, Window, wanted_pages, whole_file,
+    DAX_ATTRIBUTE, DaxView, Header, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
+    whole_file,
 };
 use crate::tx::{Done, Tx};
 use crate::{Caller, FsError, Ino, MountError, PmemStats, Timestamp};
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use units::{ByteAddr, TxId};
 
 const PAGE: u64 = BLOCK as u64;
+const NO_FRAME: &str = "no frame of the window is free; make the device with a larger device.pmem, or lower dax_reserve";
 /// Headers of one read.
 const READ: u32 = 1024;
 
@@ -54,6 +56,27 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         };
         let changed = pmem.dax.change(key, value);
         changed.map_err(|error| error.to_string())
+    }
+
+    /// Keeps what is not done, and why, for who looks at [`FileSystem::dax_view`].
+    pub(crate) fn note_refused(
+        &self,
+        ino: Option<Ino>,
+        pages: Option<Range<u64>>,
+        asked: String,
+        why: String,
+    ) {
+        let at = self.clock.now();
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.refused.keep(Refused {
+                at,
+                ino,
+                pages,
+                asked,
+                why,
+                times: 1,
+            });
+        }
     }
 
     /// Keeps what is judged and decided from now on, for [`FileSystem::take_dax_trace`].
@@ -106,7 +129,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             None => Vec::new(),
         };
         for pages in gone {
-            self.leave_pmem(ino, pages).await?;
+            let left = self.leave_pmem(ino, pages.clone()).await;
+            left.inspect_err(|error| {
+                let asked = Move::Downgrade.name().to_owned();
+                self.note_refused(Some(ino), Some(pages), asked, error.to_string());
+            })?;
         }
         Ok(())
     }
@@ -318,15 +345,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 let ino = pmem.name(job.file);
                 (job, ino)
             };
-            let is_done = match (job.to, ino) {
-                (_, None) => false,
+            // A device that fails has been told of; the range is no worker's any more.
+            let moved = match (job.to, ino) {
+                // It is removed: nothing failed.
+                (_, None) => Err(None),
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
-                    // A device that fails has been told of; the range is no worker's any more.
-                    let is_freed = self.free_frames(ino, false).await.is_ok();
+                    let freed = self.free_frames(ino, false).await;
                     let state = self.state();
-                    let pmem = state.pmem.as_ref();
-                    is_freed && pmem.is_some_and(|pmem| !pmem.free.is_empty())
+                    let has_free = state.pmem.as_ref().is_some_and(|of| !of.free.is_empty());
+                    match freed {
+                        Ok(()) if !has_free => Err(Some(NO_FRAME.to_owned())),
+                        freed => freed.map_err(|error| Some(error.to_string())),
+                    }
                 }
                 (Move::Downgrade, Some(ino)) => {
                     let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());
@@ -334,12 +365,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         Some(gate) => Some(gate.pass().await),
                         None => None,
                     };
-                    match self.leave_clean(ino, job.pages.clone()).await {
-                        Ok(false) => self.leave_pmem(ino, job.pages.clone()).await.is_ok(),
-                        left => left.is_ok(),
-                    }
+                    let left = match self.leave_clean(ino, job.pages.clone()).await {
+                        Ok(false) => self.leave_pmem(ino, job.pages.clone()).await,
+                        left => left.map(|_| ()),
+                    };
+                    left.map_err(|error| Some(error.to_string()))
                 }
             };
+            let is_done = moved.is_ok();
+            if let Err(Some(why)) = moved {
+                let asked = job.to.name().to_owned();
+                self.note_refused(ino, Some(job.pages.clone()), asked, why);
+            }
             if let Some(pmem) = &mut self.state().pmem {
                 pmem.dax.finish(job, is_done, self.clock.now());
             }

@@ -134,15 +134,21 @@ impl<D: Device + Drive> Adapter<D> {
     }
 
     /// Changes settings of transparent DAX: `key=value`, several of them between white space. All
-    /// before one that is refused are changed; the handle says then why.
+    /// before one that is refused are changed; the handle says then why, and so does what is
+    /// refused of [`crate::DaxView`].
     pub fn change_dax(&self, handle: FileHandle, data: &[u8]) -> Result<u32, Errno> {
         let changed = self.share.look(|fs| {
-            let text = core::str::from_utf8(data).map_err(|_| "it is no text".to_owned())?;
+            let refused = |word: &str, why: String| {
+                fs.note_refused(None, None, word.to_owned(), why.clone());
+                why
+            };
+            let text = String::from_utf8_lossy(data);
             text.split_whitespace().try_for_each(|word| {
                 let (key, value) = word
                     .split_once('=')
-                    .ok_or_else(|| format!("{word}: is not as in upgrade=60"))?;
-                fs.change_dax(key, value)
+                    .ok_or_else(|| refused(word, format!("{word}: is not as in upgrade=60")))?;
+                let changed = fs.change_dax(key, value);
+                changed.map_err(|why| refused(word, why))
             })
         });
         match changed.ok_or(Errno::ENOTCONN)? {

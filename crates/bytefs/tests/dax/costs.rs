@@ -3,7 +3,7 @@
 use super::drive::{Fs, append, create, engine, engine_with, formatted, run, with};
 use bytefs::{DaxReport, FormatOptions, MountError, MountOptions, Personality};
 use dax::{PolicyKind, Settings};
-use units::Picos;
+use units::{Picos, Stream};
 
 /// Appends of 200 bytes, each with an fdatasync: what one of the last ones takes, flushes of them,
 /// and what was done.
@@ -120,6 +120,60 @@ fn what_is_predicted_is_light_from_its_first_sync() {
         let gain = ratio.0.get() / predict.0.get().max(1);
         assert!(predict.0 <= ratio.0 && gain >= least, "{size} B: {gain}");
     }
+}
+
+/// A log to which 512 bytes are appended and synced each ten milliseconds, and beside it ten pages
+/// a second anywhere in a table of 8 MiB, of which each fourth is synced: what a sync takes in the
+/// mean of twelve seconds. Counts last for one and two.
+fn mixed(kind: PolicyKind) -> Picos {
+    let settings = Settings {
+        kind,
+        order: 4,
+        write_delay: Picos::from_micros(2_000_000),
+        write_back_delay: Picos::from_micros(1_000_000),
+        ..Settings::default()
+    };
+    let of = Personality::Ext4Like;
+    let (_, done) = run(engine(of, "16MiB"), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(settings)), of).await;
+        let (log, table) = (create(&fs, b"log").await, create(&fs, b"table").await);
+        append(&fs, table, 0, &vec![1; TABLE * 4096]).await;
+        fs.sync().await.expect("a sync");
+        let mut draw = Stream::new(18, "mixed load");
+        let begun = port::Clock::now(&clock);
+        let (mut took, mut syncs) = (Picos::ZERO, 0);
+        for nth in 0..1200 {
+            let at = begun + Picos::from_micros(10_000) * nth;
+            port::Clock::sleep_until(&clock, at).await;
+            let mut synced = vec![log];
+            append(&fs, log, nth * 512, &[nth as u8; 512]).await;
+            if nth % 10 == 0 {
+                let page = draw.below(TABLE as u64);
+                append(&fs, table, page * 4096, &[nth as u8; 4096]).await;
+            }
+            if nth % 40 == 30 {
+                synced.push(table);
+            }
+            for ino in synced {
+                let begun = port::Clock::now(&clock);
+                fs.fsync(ino, true).await.expect("a sync");
+                took += port::Clock::now(&clock) - begun;
+                syncs += 1;
+            }
+        }
+        took / syncs
+    });
+    done
+}
+
+const TABLE: usize = 2048;
+
+/// `cargo test -p entresol-bytefs --test all dax::costs::thresholds -- --nocapture` prints it.
+#[test]
+fn thresholds_that_adapt_to_a_table_keep_no_log_out() {
+    let [ratio, adaptive] = [PolicyKind::Ratio, PolicyKind::Adaptive].map(mixed);
+    println!("a sync of a log and a table: ratio {ratio}, adaptive {adaptive}");
+    assert!(adaptive <= ratio, "{adaptive} beside {ratio}");
 }
 
 #[test]

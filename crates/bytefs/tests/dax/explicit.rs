@@ -161,6 +161,12 @@ fn what_a_program_cannot_ask_for_is_refused_and_not_kept() {
         }
         let found = fs.get_xattr(log, NAME).await;
         assert_eq!(found, Err(FsError::NoAttribute));
+        // Who asks through the kernel is told a number: the reason is there for who looks.
+        let refused = fs.dax_view().expect("it is on").refused;
+        let seen: Vec<_> = refused.iter().map(|of| (of.ino, &of.asked[..])).collect();
+        let asked = ["on", "", "4KiB-0", "\u{fffd}"];
+        assert_eq!(seen, asked.map(|asked| (Some(log), asked)));
+        assert!(refused.iter().all(|of| of.why.contains("ranges of bytes")));
         for (key, value, wanted) in [
             ("upgrade", "600", "at most 200 %"),
             ("upgrade", "10", "back and forth"),

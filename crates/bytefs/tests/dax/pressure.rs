@@ -3,7 +3,7 @@
 use super::drive::{
     CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, put, run, with,
 };
-use bytefs::{Ino, Personality, SetXattr};
+use bytefs::{Ino, Personality, Refused, SetXattr};
 use dax::{PolicyKind, Settings};
 use units::Picos;
 
@@ -18,6 +18,12 @@ async fn upgrade(fs: &Fs, ino: Ino, ranges: u64) {
             assert!(!put(fs, ino, 4 * range, byte).await, "it is not upgraded");
         }
     }
+}
+
+/// The last thing that was not done.
+fn last_refused(fs: &Fs) -> Refused {
+    let view = fs.dax_view().expect("it is on");
+    view.refused.last().expect("it is refused").clone()
 }
 
 /// The power goes, all that is not persisted with it; pages of files are as they are to be.
@@ -219,6 +225,10 @@ fn flash_that_fails_under_a_downgrade_leaves_what_was_synced() {
         assert_eq!((report.ranges.failures, report.ranges.downgrades), (1, 0));
         // The sync itself needs no flash; what failed is behind it.
         assert_eq!(synced, Ok(()));
+        let refused = last_refused(&fs);
+        assert_eq!((refused.ino, refused.pages), (Some(log), Some(0..4)));
+        assert_eq!(refused.asked, "downgrade");
+        assert!(refused.why.contains("can only be read"), "{}", refused.why);
         assert!(
             fs.failed()
                 .is_some_and(|why| why.contains("can only be read"))
@@ -251,6 +261,9 @@ fn a_window_that_fails_under_an_upgrade_leaves_the_range_to_be_tried_again() {
         let view = fs.dax_view().expect("it is on");
         let ranges = view.report.ranges;
         assert_eq!((ranges.failures, ranges.upgrades), (1, 4), "{ranges:?}");
+        let refused = last_refused(&fs);
+        assert_eq!((refused.ino, &refused.asked[..]), (Some(log), "upgrade"));
+        assert!(refused.why.contains("can only be read"), "{}", refused.why);
         let of = view.files.iter().find(|file| file.ino == log);
         let stage = of.expect("it is tracked").ranges[0].0.stage;
         assert_eq!(stage, dax::Stage::ToUpgrade);

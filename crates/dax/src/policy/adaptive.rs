@@ -3,7 +3,9 @@
 //! Fixed thresholds are a guess at what an upgrade will gain. What it has gained is known later:
 //! syncs that did not wait for flash, against the time that moving took. And what was not upgraded
 //! says by how many syncs it waited. So each decision that was wrong moves the threshold that made
-//! it, and what is wrong again and again moves it later.
+//! it, and what is wrong again and again moves it later. Thresholds are one for all files: while
+//! some upgrades spare more than others lose, what is lost is the price of what is spared, and a
+//! threshold that is raised for the ones would keep out the others.
 
 use crate::policy::Lesson;
 use crate::{Counts, Policy, Ratio, Verdict};
@@ -19,6 +21,10 @@ const MOST_UPGRADE: u32 = 95;
 /// F is not raised above, or above four times what is set if that is more.
 const MOST_AFTER: u32 = 20;
 
+/// What a range has spared or lost counts the less, the more ranges have left since: with each by
+/// so much of it. What the best has spared is spent by a few hundred that lose a thousandth of it.
+const FORGETS: u64 = 64;
+
 /// The policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Adaptive {
@@ -27,6 +33,8 @@ pub struct Adaptive {
     /// Syncs that waited since F kept their ranges out, and since U did.
     missed: (u32, u32),
     patience: u32,
+    /// What ranges that have left of late have spared less what their moves took, in picoseconds.
+    balance: u64,
 }
 
 impl Adaptive {
@@ -37,6 +45,7 @@ impl Adaptive {
             now: set,
             missed: (0, 0),
             patience: PATIENCE,
+            balance: 0,
         }
     }
 
@@ -117,12 +126,17 @@ impl Policy for Adaptive {
     fn learn(&mut self, lesson: Lesson) {
         match lesson {
             Lesson::Missed(counts) => self.missed(counts),
-            Lesson::Left { spared, moved } if spared > moved => {
-                self.patience = (self.patience / 2).max(PATIENCE);
-            }
-            Lesson::Left { .. } => {
-                self.patience = (self.patience * 2).min(MOST_PATIENCE);
-                self.be_cautious();
+            Lesson::Left { spared, moved } => {
+                self.balance -= self.balance / FORGETS;
+                // Nothing is owed: thresholds that were raised have paid for it.
+                let balance = self.balance.saturating_add(spared.get());
+                self.balance = balance.saturating_sub(moved.get());
+                if spared > moved {
+                    self.patience = (self.patience / 2).max(PATIENCE);
+                } else if self.balance == 0 {
+                    self.patience = (self.patience * 2).min(MOST_PATIENCE);
+                    self.be_cautious();
+                }
             }
             Lesson::Returned => {
                 let downgrade = &mut self.now.downgrade_below;
@@ -175,8 +189,6 @@ mod tests {
     #[test]
     fn upgrades_in_vain_raise_them_and_are_tried_later_each_time() {
         let mut policy = Adaptive::new(Ratio::THESIS);
-        policy.learn(left(9, 8));
-        assert_eq!(*policy.thresholds(), Ratio::THESIS, "it was worth it");
         policy.learn(left(8, 8));
         let raised = *policy.thresholds();
         assert_eq!((raised.upgrade_above, raised.after_writes), (69, 11));
@@ -186,6 +198,38 @@ mod tests {
         assert_eq!(policy.thresholds().after_writes, 5);
         policy.learn(Lesson::Crowded);
         assert_eq!(policy.thresholds().after_writes, 11);
+    }
+
+    #[test]
+    fn what_some_spare_pays_for_others() {
+        let mut policy = Adaptive::new(Ratio::THESIS);
+        // A log and a table: 300 ms are spared, and thirty times 1 ms is lost.
+        for _ in 0..100 {
+            policy.learn(left(300_000, 1_000));
+            (0..30).for_each(|_| policy.learn(left(0, 1_000)));
+            assert_eq!(*policy.thresholds(), Ratio::THESIS);
+        }
+        // The log is not written any more.
+        let lasted = (1..).take_while(|_| {
+            policy.learn(left(0, 1_000));
+            *policy.thresholds() == Ratio::THESIS
+        });
+        let lasted = lasted.count();
+        assert!((50..400).contains(&lasted), "{lasted}");
+        // It is, by a new one that spares little, which pays for little.
+        let raised = *policy.thresholds();
+        let thresholds = [
+            left(3_200, 1_000),
+            left(0, 1_000),
+            left(0, 1_000),
+            left(0, 1_000),
+        ];
+        let thresholds = thresholds.map(|lesson| {
+            policy.learn(lesson);
+            policy.thresholds().after_writes
+        });
+        assert_eq!(thresholds[..2], [raised.after_writes; 2]);
+        assert!(thresholds[3] > raised.after_writes, "{thresholds:?}");
     }
 
     #[test]

@@ -6,11 +6,14 @@
 //! is nobody's. The host's copy of the page stays in the page cache, and reads come from there.
 
 mod reclaim;
+mod refused;
 mod view;
 mod wanted;
 mod window;
 
 pub(crate) use reclaim::Reclaimed;
+pub(crate) use refused::Refusals;
+pub use refused::Refused;
 pub use view::{DaxFile, DaxView, Lacked};
 pub(crate) use wanted::{DAX_ATTRIBUTE, wanted_pages, whole_file};
 pub(crate) use window::{Header, Window};
@@ -84,6 +87,7 @@ pub(crate) struct Pmem {
     requested: usize,
     /// The last sync that found no frames.
     lacked: Option<Lacked>,
+    pub refused: Refusals,
     pub stats: PmemStats,
 }
 
@@ -124,6 +128,7 @@ impl Pmem {
             number: 0,
             requested: 0,
             lacked: None,
+            refused: Refusals::default(),
             stats: PmemStats::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! What is told of transparent DAX.
 
-use super::Pmem;
+use super::{Pmem, Refused};
 use crate::{DaxReport, Ino};
 use dax::{RangeView, Ratio, Settings, Span};
 use units::Time;
@@ -50,6 +50,8 @@ pub struct DaxView {
     pub free: usize,
     /// The last sync that found no frames.
     pub lacked: Option<Lacked>,
+    /// What was asked for last and is not done, the newest at the end.
+    pub refused: Vec<Refused>,
     /// By inode.
     pub files: Vec<DaxFile>,
 }
@@ -91,6 +93,7 @@ impl Pmem {
             requested: self.requested,
             free: self.free.len(),
             lacked: self.lacked,
+            refused: self.refused.all().cloned().collect(),
             files,
         }
     }
