@@ -49,15 +49,20 @@ def execute(
             design: core.Replay(study.workload.name, words, study.setup, design, study.audit)
             for design in study.designs
         }
+        names = {design: in_loop.recording_name(study.workload.name, design) for design in replays}
+        fed = {}
+        if device is not None and device.kind == "recorded":
+            fed = {
+                design: in_loop.read_recording(device, name, len(names))
+                for design, name in names.items()
+            }
         with in_loop.firmware(device) as socket:
             for design, replay in replays.items():
-                name = in_loop.recording_name(study.workload.name, design)
                 work = replay.execute
-                if device is not None and device.kind == "recorded":
-                    recording = in_loop.read_recording(device, name, len(replays))
-                    work = partial(replay.execute_fed, recording)
+                if design in fed:
+                    work = partial(replay.execute_fed, fed[design])
                 elif device is not None:
-                    work = partial(_recorded, replay, (socket, device), recordings, name)
+                    work = partial(_recorded, replay, (socket, device), recordings, names[design])
                 runs.append(_run(replay, work, design, watch))
     if not any(run["requests"] or run["warmup_requests"] for run in runs):
         raise UserError(f"{study.workload.path or study.workload.name}: holds no request.")

@@ -251,6 +251,11 @@ def firmware(device: Device | None) -> Iterator[Path]:
             # A drive is filled first, however long that takes.
             _wait_for(socket, process, START_SECONDS if device.drive is None else None)
             yield socket
+        except core.SimulationError as error:
+            said = _last_words(process)
+            if not said:
+                raise
+            raise core.SimulationError(f"{error}; it said: {said}") from error
         finally:
             process.terminate()
             try:
@@ -261,6 +266,16 @@ def firmware(device: Device | None) -> Iterator[Path]:
             assert process.stdin is not None and process.stderr is not None, "they were asked for"
             process.stdin.close()
             process.stderr.close()
+
+
+def _last_words(process: subprocess.Popen[bytes]) -> str:
+    """What a process has said that has ended, or is about to; nothing of one that lives."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return ""
+    assert process.stderr is not None, "it was asked for"
+    return " ".join(process.stderr.read().decode(errors="replace").split())
 
 
 def _drive_words(drive: core.Drive | None) -> list[str]:
@@ -275,9 +290,8 @@ def _wait_for(socket: Path, process: subprocess.Popen[bytes], seconds: float | N
     end = math.inf if seconds is None else time.monotonic() + seconds
     while not socket.exists():
         if process.poll() is not None:
-            assert process.stderr is not None, "it was asked for"
-            said = " ".join(process.stderr.read().decode(errors="replace").split())
-            raise Failed(f"the firmware process ended before it listened: {said or 'no reason'}")
+            said = _last_words(process) or "no reason"
+            raise Failed(f"the firmware process ended before it listened: {said}")
         if time.monotonic() > end:
             raise Failed(
                 f"the firmware process does not listen after {seconds:.0f} s; start one with "

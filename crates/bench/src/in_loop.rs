@@ -20,6 +20,8 @@ use sim::replay::{Progress, Replay, ReplaySpec, Workload};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// A stretch of fewer requests is not counted.
+const LEAST: u64 = 1_000;
 /// How long the process has to listen, and for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -57,8 +59,9 @@ fn best_rate(replay: &Replay, source: &DeviceSource) -> Result<f64, String> {
     let mut observe = |progress: Progress| {
         if progress.is_measured {
             let now = Instant::now();
+            // The last stretch may be of a few requests, and of these it says nothing.
             if let Some((then, before)) = last
-                && progress.requests > before
+                && progress.requests - before >= LEAST
             {
                 let seconds = (now - then).as_secs_f64();
                 best = best.max((progress.requests - before) as f64 / seconds);

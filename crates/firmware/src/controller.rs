@@ -302,11 +302,11 @@ impl<I: LogIndex> Controller<I> {
         is_write: bool,
         platform: &mut P,
     ) -> Pending {
-        self.time_look_up(request, platform);
+        let asks_log = self.time_look_up(request, platform);
         let cache_ready = platform.charge(now, Work::CacheLookup { is_write });
-        let log_ready = match self.log {
-            Some(_) => platform.charge(now, Work::LogLookup { is_write }),
-            None => cache_ready,
+        let log_ready = match asks_log {
+            true => platform.charge(now, Work::LogLookup { is_write }),
+            false => cache_ready,
         };
         Pending {
             request,
@@ -316,22 +316,24 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
-    /// What looking up takes where it is measured: the data cache is asked first, the log only if
-    /// that is in vain.
+    /// Says whether the log is asked. Hardware asks it beside the data cache; software that is
+    /// measured asks the data cache first, and the log only if that is in vain.
     #[inline(always)]
-    fn time_look_up<P: Platform>(&self, request: Request, platform: &mut P) {
+    fn time_look_up<P: Platform>(&self, request: Request, platform: &mut P) -> bool {
         if !platform.measures() {
-            return;
+            return self.log.is_some();
         }
         let (lpa, line) = self.split(request.line);
         let is_write = false;
         let frame = platform.timed(Work::CacheLookup { is_write }, |_| self.cache.find(lpa));
-        if !frame.is_some_and(|frame| self.holds(frame, line, request.op)) {
-            let slot = platform.timed(Work::LogLookup { is_write }, |_| {
-                self.find_in_log(lpa, line)
-            });
-            core::hint::black_box(slot);
+        if self.log.is_none() || frame.is_some_and(|frame| self.holds(frame, line, request.op)) {
+            return false;
         }
+        let slot = platform.timed(Work::LogLookup { is_write }, |_| {
+            self.find_in_log(lpa, line)
+        });
+        core::hint::black_box(slot);
+        true
     }
 
     /// Moves one line to or from device DRAM.

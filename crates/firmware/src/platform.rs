@@ -340,8 +340,9 @@ pub trait Platform {
         act(self)
     }
 
-    /// Whether what work takes is measured. The firmware then looks up once more what it looks up
-    /// in several places, and times that.
+    /// Whether what work takes is measured, or was. The firmware then looks up once more what it
+    /// looks up in several places, and times that; and it does as software does, one thing at a
+    /// time and nothing in vain.
     #[inline(always)]
     fn measures(&self) -> bool {
         false

@@ -87,30 +87,37 @@ impl Board {
     /// sentence of `make` if that has one. Nothing if the run was refused.
     ///
     /// # Errors
-    /// The run has gone, or the system's.
+    /// The run has gone, or the system's; with the device, if it was made.
     pub fn welcome<D>(
         mut socket: UnixStream,
         make: impl FnOnce(&Hello) -> Result<D, String>,
-    ) -> io::Result<Option<(Self, D)>> {
-        socket.set_read_timeout(Some(PATIENCE))?;
-        let made = Hello::receive(&mut socket)?.and_then(|hello| make(&hello));
-        let device = match made {
+    ) -> Result<Option<(Self, D)>, (io::Error, Option<D>)> {
+        let before = |error| (error, None);
+        socket.set_read_timeout(Some(PATIENCE)).map_err(before)?;
+        let hello = Hello::receive(&mut socket).map_err(before)?;
+        let device = match hello.and_then(|hello| make(&hello)) {
             Ok(device) => device,
             Err(why) => {
-                handshake::refuse(&socket, &why)?;
+                handshake::refuse(&socket, &why).map_err(before)?;
                 return Ok(None);
             }
         };
+        match Self::let_in(socket) {
+            Ok(board) => Ok(Some((board, device))),
+            Err(error) => Err((error, Some(device))),
+        }
+    }
+
+    fn let_in(socket: UnixStream) -> io::Result<Self> {
         let (file, region) = handshake::memory(Layout::place(0))?;
         handshake::welcome(&socket, &file)?;
-        let board = Self {
+        Ok(Self {
             socket,
             region,
             commands: Reader::new(Ring::Submissions),
             replies: Writer::new(Ring::Answers),
             unread: 0,
-        };
-        Ok(Some((board, device)))
+        })
     }
 
     /// The next command; nothing when the run has gone.

@@ -371,8 +371,11 @@ impl Fabric {
 
     /// Why the device is none to go on with, if so.
     pub(crate) fn device_failure(&mut self) -> Option<SimError> {
-        if let Some(failure) = self.in_loop.get().and_then(|it| it.failure()) {
-            return Some(failure);
+        if let Some(in_loop) = self.in_loop.get() {
+            let failure = in_loop.failure();
+            let given = self.device.as_mut();
+            let given = given.and_then(|device| device.resources.given_times());
+            return failure.or_else(|| not_as_given(given));
         }
         if let Some(device) = self.in_loop.device() {
             let failure = device.failure()?;
@@ -404,6 +407,8 @@ impl Fabric {
             let given = given.and_then(|device| device.resources.given_times());
             return all_taken(given).map(|()| None);
         };
+        let given = self.device.as_mut();
+        all_done(given.and_then(|device| device.resources.given_times()))?;
         in_loop.end(config_digest).map(Some)
     }
 }
@@ -420,6 +425,22 @@ fn not_of_this_run(given: Option<&mut GivenTimes>) -> Option<SimError> {
     Some(SimError::Loop(format!(
         "the recorded times are not of this run: {failure}; record it anew with --device loop"
     )))
+}
+
+/// Why the device has not done the work that the process has, if so.
+fn not_as_given(given: Option<&mut GivenTimes>) -> Option<SimError> {
+    let failure = given?.failure()?.to_owned();
+    Some(failed(LoopError::Differs(failure)))
+}
+
+/// The device has done all the work that the process has done.
+fn all_done(given: Option<&mut GivenTimes>) -> Result<(), SimError> {
+    match given.map_or(0, |given| given.left()) {
+        0 => Ok(()),
+        left => Err(failed(LoopError::Differs(format!(
+            "the process has worked {left} times more than the simulation"
+        )))),
+    }
 }
 
 /// A run that is over has taken all times that it was given.
@@ -559,11 +580,13 @@ pub(crate) fn described(
         }
         of_kind.sort_unstable();
         let count = of_kind.len() as u64;
-        let mean = of_kind.iter().sum::<u64>() / count;
+        let sum: u128 = of_kind.iter().map(|time| u128::from(*time)).sum();
+        let mean =
+            u64::try_from(sum / u128::from(count)).expect("a mean is none above the largest");
         let squares: u128 = of_kind
             .iter()
             .map(|time| u128::from(time.abs_diff(mean)).pow(2))
-            .sum();
+            .fold(0, u128::saturating_add);
         let deviation = (squares / u128::from(count)).isqrt();
         work.push(json!({
             "work": kind.name(),

@@ -3,12 +3,13 @@
 
 use crate::common::{mixed, prepare, time};
 use ::firmware::Work;
-use inloop::{Drive, DriveOptions, Listener, Processor, Tape, Words};
+use inloop::{Drive, DriveOptions, Hello, Listener, Processor, Tape, Words};
 use serde_json::Value;
 use sim::SimError;
 use sim::in_loop::{DeviceSource, Fate, serve};
 use sim::run::Prepared;
 use soc::Timed;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -337,7 +338,7 @@ fn times_differ_with_the_processor() {
     assert!(time(&in_loop(&run, slow).0) > instant);
 }
 
-fn of_work<'a>(result: &'a Value, name: &str) -> &'a Value {
+pub fn of_work<'a>(result: &'a Value, name: &str) -> &'a Value {
     let work = result["device"]["work"].as_array().unwrap();
     let found = work.iter().find(|each| each["work"] == name);
     found.unwrap_or_else(|| panic!("{name} in {work:?}"))
@@ -388,6 +389,23 @@ fn a_drive_that_is_too_small_is_a_sentence_and_stays() {
     assert!(back.is_some(), "another run may want less");
     assert!(error.contains("has 64KiB and"), "{error}");
     assert!(!error.contains('\n'), "one sentence: {error}");
+}
+
+#[test]
+fn a_run_that_goes_while_it_is_let_in_leaves_the_drive_to_the_next() {
+    let trace = small(1, 500, 4);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let hello = Hello {
+        pages: 64,
+        config: run.config().to_toml(),
+        processor: Processor::of_text("cortex-a53").unwrap().to_toml(),
+    };
+    let (mut host, board) = UnixStream::pair().unwrap();
+    hello.send(&mut host).unwrap();
+    drop(host);
+    let mut flash = Some(drive("left", Bytes::from_mib(16)));
+    assert!(serve(board, None, &mut flash, None).is_err(), "it has gone");
+    assert!(flash.is_some());
 }
 
 #[test]

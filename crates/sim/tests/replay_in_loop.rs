@@ -2,7 +2,7 @@
 //! replay whose process misbehaves.
 
 use crate::common::time;
-use crate::in_loop::{Mangler, PATIENCE, Process, same_statistics};
+use crate::in_loop::{Mangler, PATIENCE, Process, of_work, same_statistics};
 use crate::replay::spec;
 use ::firmware::Work;
 use inloop::{Tape, Words};
@@ -83,6 +83,18 @@ fn a_firmware_that_takes_no_time_gives_the_replay_of_a_model_without_latencies()
     let (looped, _) = on(&replay, &process.source("instant", PATIENCE)).unwrap();
     process.thread.join().unwrap();
     same_statistics(&modelled, &looped);
+}
+
+/// Software asks the log only for what the data cache has not.
+#[test]
+fn work_that_is_not_done_is_not_counted() {
+    let words = ["pattern=seqread", "bs=64B", "qd=1", "requests=64"];
+    let replay = replay("skybyte-w", &words, &[]);
+    let process = Process::start(None, None);
+    let (looped, _) = on(&replay, &process.source("cortex-a53", PATIENCE)).unwrap();
+    process.thread.join().unwrap();
+    assert_eq!(of_work(&looped, "check cache")["count"], 64);
+    assert_eq!(of_work(&looped, "check log")["count"], 1);
 }
 
 /// What a replay says whose process changes its messages so.

@@ -143,6 +143,11 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     }
 
     #[inline(always)]
+    fn measures(&self) -> bool {
+        self.resources.takes_given_times()
+    }
+
+    #[inline(always)]
     fn took(&mut self, work: Work, time: Picos) {
         self.resources.given(work, time);
     }

@@ -171,6 +171,12 @@ impl<B: DataPlane> Resources<B> {
         self.is_flash_measured = true;
     }
 
+    /// Whether the firmware's own work takes what it is told.
+    #[inline(always)]
+    pub(crate) fn takes_given_times(&self) -> bool {
+        matches!(self.work, WorkTimes::Given(_))
+    }
+
     /// The times that are given, if they are.
     pub fn given_times(&mut self) -> Option<&mut GivenTimes> {
         match &mut self.work {

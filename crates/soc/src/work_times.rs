@@ -35,7 +35,7 @@ impl DeviceTime {
 }
 
 impl Timed {
-    /// Nothing takes longer: an hour. Sums of such times fit into a word.
+    /// Nothing takes longer: an hour.
     pub const LONGEST: Picos = Picos::from_micros(3_600_000_000);
 
     /// How many kinds there are.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket as sockets
@@ -77,11 +76,7 @@ def serve(
 
     # It keeps nothing: whoever ends it ends it at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        core.serve_firmware(socket, runs, drive_of(drive, drive_size, overwrite_device), tell)
-    finally:
-        with contextlib.suppress(OSError):
-            socket.unlink()
+    core.serve_firmware(socket, runs, drive_of(drive, drive_size, overwrite_device), tell)
 
 
 def _end_with_input() -> None:

@@ -94,6 +94,8 @@ def run(
     source = in_loop.parse(device, processor, device_timeout, behind, overwrite_device)
     more += [] if source is None else in_loop.words(device, processor)
     more += [] if drive is None else ["--drive", drive.name]
+    more += [] if drive_size is None else ["--drive-size", drive_size]
+    more += ["--overwrite-device"] if drive is not None and overwrite_device else []
     kept = None if no_store or source else Store(location.store_directory(store))
     with nullcontext() if destination is None else OutputDirectory(destination) as directory:
         if source is None:

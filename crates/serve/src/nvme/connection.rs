@@ -123,6 +123,8 @@ pub(super) struct Connection {
     requests: usize,
     /// Bytes of those, and bytes that were asked for.
     owed: usize,
+    /// Data of a command were asked for, or are to be, before there is a queue.
+    asks_early: bool,
     /// Bytes that were read may hold commands that were not looked at.
     is_stalled: bool,
     has_ended: bool,
@@ -144,6 +146,7 @@ impl Connection {
             held: VecDeque::new(),
             requests: 0,
             owed: 0,
+            asks_early: false,
             is_stalled: false,
             has_ended: false,
             is_gone: false,
@@ -246,6 +249,7 @@ impl Connection {
                 Event::Command(capsule) => {
                     if capsule.was_asked_for {
                         self.owed -= capsule.data.len();
+                        self.asks_early = false;
                     }
                     return Some(capsule);
                 }
@@ -294,11 +298,21 @@ impl Connection {
         self.output.small(|out| pdu.write(framing, &[], out));
     }
 
-    /// Keeps something until there is room, behind others that wait.
+    /// Keeps something until there is room, behind others that wait. Before there is a queue, which
+    /// bounds their number, the data of one command may be asked for; a host with more has its
+    /// connection ended.
     pub fn hold(&mut self, held: Held) {
-        if !self.is_ending() {
-            self.held.push_back(held);
+        if self.is_ending() {
+            return;
         }
+        if self.queue.is_none() {
+            if self.asks_early {
+                let what = "a second command before the first one has connected";
+                return self.break_off(Fatal::Sequence, what);
+            }
+            self.asks_early = matches!(held, Held::Ask(..));
+        }
+        self.held.push_back(held);
     }
 
     /// The next of what was kept that there is room for. Asks for data by itself.

@@ -194,7 +194,10 @@ impl Controller {
 
     /// What was acknowledged is flushed, or never will be.
     pub fn was_shut_down(&mut self) {
-        self.shutdown = Shutdown::Done;
+        // A reset meanwhile has made an end of it.
+        if self.shutdown == Shutdown::UnderWay {
+            self.shutdown = Shutdown::Done;
+        }
     }
 
     /// A command of the admin queue.

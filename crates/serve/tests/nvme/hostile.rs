@@ -2,7 +2,7 @@
 
 use crate::probe::{Pace, Serving};
 use crate::requests::pattern;
-use crate::wire::hello;
+use crate::wire::{capsule, hello};
 use core::cell::RefCell;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -228,6 +228,33 @@ fn random_commands_are_answered_with_a_status() {
     });
     result.expect("answered");
     drop(client);
+    serving.end();
+}
+
+/// A connect command without its data, again and again: each would be one more to look through for
+/// all that follow.
+#[test]
+fn who_has_not_connected_has_one_command_under_way() {
+    let serving = Serving::new(Pace::default());
+    let mut flood = TcpStream::connect(serving.place).expect("listens");
+    flood.write_all(&hello(0, 0)).expect("sent");
+    flood.read_exact(&mut [0; 128]).expect("welcome");
+    let mut entry = [0; 64];
+    entry[0] = 0x7f;
+    entry[4] = 1;
+    // A byte, to be asked for.
+    entry[32] = 1;
+    entry[39] = 0x5a;
+    for name in 0..2 {
+        entry[2] = name;
+        flood.write_all(&capsule(&entry, &[])).expect("sent");
+    }
+    let timeout = Some(Duration::from_secs(20));
+    flood.set_read_timeout(timeout).expect("set");
+    let mut said = Vec::new();
+    flood.read_to_end(&mut said).expect("hung up on");
+    // The first is asked for (9), then it ends (3) for a sequence error (2).
+    assert_eq!((said[0], said[24], said[32]), (9, 3, 2), "{said:?}");
     serving.end();
 }
 

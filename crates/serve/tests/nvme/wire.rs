@@ -28,7 +28,7 @@ pub fn hello(alignment: u8, digests: u8) -> Vec<u8> {
 }
 
 /// A command of an entry that begins so.
-fn capsule(entry: &[u8], data: &[u8]) -> Vec<u8> {
+pub fn capsule(entry: &[u8], data: &[u8]) -> Vec<u8> {
     let mut out = vec![4, 0, 72, if data.is_empty() { 0 } else { 72 }];
     out.extend((72 + data.len() as u32).to_le_bytes());
     out.extend(entry);

@@ -53,8 +53,16 @@ pub fn serve(
     mangle: Option<Mangle<'_>>,
 ) -> io::Result<Option<Served>> {
     let welcome = Board::welcome(socket, |hello| Process::new(hello, times, drive));
-    let Some((mut board, mut process)) = welcome? else {
-        return Ok(None);
+    let (mut board, mut process) = match welcome {
+        Ok(Some(both)) => both,
+        Ok(None) => return Ok(None),
+        Err((error, process)) => {
+            // The run has gone; the next one may want the drive.
+            if let Some(process) = process {
+                *drive = process.into_drive();
+            }
+            return Err(error);
+        }
     };
     let mut commands = 0;
     let mut mangle = mangle;

@@ -51,7 +51,7 @@ impl Partner {
     /// Why there is no going on, if so; `times` are those of the device.
     pub(crate) fn failure(&self, times: Option<&mut GivenTimes>) -> Option<SimError> {
         match &self.0 {
-            Some(in_loop) => in_loop.failure(),
+            Some(in_loop) => in_loop.failure().or_else(|| super::not_as_given(times)),
             None => super::not_of_this_run(times),
         }
     }
@@ -66,7 +66,10 @@ impl Partner {
         config_digest: [u8; 16],
     ) -> Result<Option<Tape>, SimError> {
         match &mut self.0 {
-            Some(in_loop) => in_loop.end(config_digest).map(Some),
+            Some(in_loop) => {
+                super::all_done(times)?;
+                in_loop.end(config_digest).map(Some)
+            }
             None => super::all_taken(times).map(|()| None),
         }
     }
