@@ -115,6 +115,7 @@ class Activity(TypedDict):
     cold_miss_share_milli: int
     promotions: int
     demotions: int
+    promotion_recalls: int
     prefetches: int
     useful_prefetches: int
     late_prefetches: int

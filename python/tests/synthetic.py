@@ -156,6 +156,7 @@ def run(trace: str, design: str, threads: int = 8, instructions: int = 12_400_00
                 "cold_miss_share_milli": 120 if device else None,
                 "promotions": 2_100 if promoting else 0,
                 "demotions": 1_150 if promoting else 0,
+                "promotion_recalls": 0,
                 "prefetches": misses,
                 "useful_prefetches": misses // 3,
                 "late_prefetches": misses // 9,

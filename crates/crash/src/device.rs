@@ -354,6 +354,8 @@ impl Device {
             promotion: PromotionConfig {
                 counts: PromotionCounts::Uses,
                 threshold: 1_000_000,
+                fetch_uses: 0,
+                remembers: false,
             },
             prefetch: PrefetchConfig {
                 kind: PrefetcherKind::None,

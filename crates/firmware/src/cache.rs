@@ -199,6 +199,18 @@ impl Cache {
         self.pages.count_access(frame)
     }
 
+    /// Counts accesses that were elsewhere.
+    #[inline]
+    pub(crate) fn add_accesses(&mut self, frame: FrameId, more: u32) {
+        self.pages.add_accesses(frame, more);
+    }
+
+    /// How many accesses have been counted.
+    #[inline]
+    pub(crate) fn accesses(&self, frame: FrameId) -> u32 {
+        self.pages.accesses(frame)
+    }
+
     /// Marks the page as offered to the host; says whether it was not.
     #[inline]
     pub(crate) fn offer(&mut self, frame: FrameId) -> bool {

@@ -127,15 +127,17 @@ impl<I: LogIndex> Controller<I> {
             back_end.logical_page_count() < u64::from(u32::MAX),
             "the data cache names pages by 32 bits"
         );
+        let cache = Cache::new(frames, takes_writes(config), &ssd.cache, &ssd.prefetch);
+        let frame_count = cache.frame_count();
         Self {
             constants: Constants::new(config),
             log: Log::new(&ssd.log, &ssd.compaction, page),
-            cache: Cache::new(frames, takes_writes(config), &ssd.cache, &ssd.prefetch),
+            cache,
             back_end,
             charges: Charges::new(&ssd.log, &ssd.compaction),
             delay: DelayPolicy::new(config),
             victims: VictimPolicy::new(ssd),
-            hot_pages: HotPages::new(config),
+            hot_pages: HotPages::new(config, frame_count),
             stalled_misses: VecDeque::new(),
             flushes: Flushes::default(),
             past_cache: PastCache::default(),

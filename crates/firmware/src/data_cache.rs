@@ -263,6 +263,19 @@ impl DataCache {
         *count
     }
 
+    /// Counts accesses that were elsewhere.
+    #[inline]
+    pub fn add_accesses(&mut self, frame: FrameId, more: u32) {
+        let count = &mut self.accesses[frame.index()];
+        *count = count.saturating_add(more);
+    }
+
+    /// How many accesses have been counted.
+    #[inline]
+    pub fn accesses(&self, frame: FrameId) -> u32 {
+        self.accesses[frame.index()]
+    }
+
     /// Starts counting accesses anew and allows another offer.
     pub fn cool(&mut self, frame: FrameId) {
         self.accesses[frame.index()] = 0;

@@ -144,6 +144,8 @@ pub struct ControllerStats {
     pub promotions_done: u64,
     /// Pages that went to the host and differed from flash.
     pub promotions_dirty: u64,
+    /// Fetches of pages whose uses before they left the data cache count on.
+    pub promotion_recalls: u64,
     /// Offers that the host declined.
     pub promotions_refused: u64,
 }

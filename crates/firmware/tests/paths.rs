@@ -325,6 +325,36 @@ fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
     );
 }
 
+/// Offers so far after each use of page 1, which another page drives out after its second use; it
+/// is offered beyond 3 uses.
+fn offers_after_a_return(remembers: bool, fetch_uses: u32) -> Vec<usize> {
+    let mut config = config(16);
+    config.promotion_enabled = true;
+    config.ssd.cache.ways = 1;
+    config.ssd.promotion.remembers = remembers;
+    config.ssd.promotion.fetch_uses = fetch_uses;
+    let mut device = Device::new(&config);
+    let mut offers = Vec::new();
+    for page in [1, 1, 9, 1, 1, 1, 1] {
+        device.send(1, READ, page, 0);
+        device.settle(Picos::from_micros(5));
+        if page == 1 {
+            offers.push(device.bench.offers.len());
+        }
+    }
+    offers
+}
+
+#[test]
+fn uses_count_on_when_a_page_comes_back_and_a_fetch_counts_as_uses() {
+    assert_eq!(offers_after_a_return(false, 0), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(offers_after_a_return(true, 0), [0, 0, 0, 1, 1, 1]);
+    // A fetch and its use are 3; nobody answers the offer, so there is no other.
+    assert_eq!(offers_after_a_return(false, 2), [0, 1, 1, 1, 1, 1]);
+    // Two uses and a fetch of before, and the same of the other fetch.
+    assert_eq!(offers_after_a_return(true, 1), [0, 0, 1, 1, 1, 1]);
+}
+
 #[test]
 fn a_declined_page_is_offered_again_when_it_is_hot_again() {
     let mut config = config(16);

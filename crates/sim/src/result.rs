@@ -315,6 +315,7 @@ impl<S: SimulatedThread> View<'_, S> {
             "cold_miss_share_milli": self.cold_miss_share_milli(),
             "promotions": placement.promotions,
             "demotions": placement.demotions + placement.drops,
+            "promotion_recalls": c.promotion_recalls,
             "prefetches": c.prefetches,
             "useful_prefetches": c.prefetches_useful,
             "late_prefetches": c.prefetches_late,

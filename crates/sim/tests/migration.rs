@@ -77,6 +77,47 @@ fn a_page_accessed_as_often_as_the_threshold_stays_on_the_device() {
 }
 
 #[test]
+fn the_fetch_of_a_page_counts_as_uses() {
+    for (fetch_uses, promotions) in [(4, 0), (5, 1)] {
+        let counted = format!("ssd.promotion.fetch_uses={fetch_uses}");
+        let settings = ["ssd.promotion.threshold=64", counted.as_str()];
+        let simulation = finished(&one_hot_page(), "skybyte-p", &settings);
+        let begun = simulation.fabric.placement.stats().promotions_begun;
+        assert_eq!(begun, promotions, "60 uses and {counted}");
+    }
+}
+
+/// Two pages in one frame take turns: neither is used more than eight times before it leaves.
+fn pages_that_take_turns() -> TraceFile {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for round in 0..8 {
+        for page in 0..2 {
+            for line in 0..8 {
+                program.chase(thread, page * PAGE + (round * 8 + line) * LINE);
+            }
+        }
+    }
+    program.finish()
+}
+
+#[test]
+fn pages_that_come_and_go_are_promoted_if_their_uses_are_remembered() {
+    let one_frame = [
+        "ssd.dram=4KiB",
+        "ssd.cache.ways=1",
+        "ssd.promotion.threshold=24",
+    ];
+    for (remembers, promotions) in [("false", 0), ("true", 2)] {
+        let key = format!("ssd.promotion.remembers={remembers}");
+        let settings = [one_frame.as_slice(), &[key.as_str()]].concat();
+        let simulation = finished(&pages_that_take_turns(), "skybyte-p", &settings);
+        let begun = simulation.fabric.placement.stats().promotions_begun;
+        assert_eq!(begun, promotions, "{key}");
+    }
+}
+
+#[test]
 fn dirty_pages_come_back_as_64_writes_and_clean_ones_as_none() {
     let room = [
         "host.promoted=64KiB",

@@ -21,12 +21,23 @@ units::parameters! {
         counts: PromotionCounts, "uses or cache_hits", "ours (uses); SkyByte's artifact: cache_hits";
         /// Accesses to a cached page beyond which it is offered to the host.
         threshold: u32, "1 to 1000000", "ours; the paper gives none (D20)";
+        /// Uses that a fetch of the page from flash counts as, if the host has asked for it, beside
+        /// the use itself.
+        fetch_uses: u32, "0 to 1000000", "ours (0): SkyByte III-C counts accesses";
+        /// Whether the uses of a page that left the data cache count on when the host asks for it
+        /// again. A page that is fetched ahead, declined or promoted starts anew.
+        remembers: bool, "true or false", "ours (false): SkyByte III-C counts in the data cache";
     }
 }
 
 impl PromotionConfig {
     /// A parameter that is out of range, as a sentence.
     pub(super) fn validate(&self) -> Option<String> {
-        check::number("ssd.promotion.threshold", self.threshold, 1, 1_000_000)
+        let threshold = check::number("ssd.promotion.threshold", self.threshold, 1, 1_000_000);
+        let fetch_uses = || {
+            let key = "ssd.promotion.fetch_uses";
+            check::number(key, self.fetch_uses, 0, 1_000_000)
+        };
+        threshold.or_else(fetch_uses)
     }
 }

@@ -53,6 +53,8 @@ fn ssd() -> SsdConfig {
         promotion: PromotionConfig {
             counts: PromotionCounts::Uses,
             threshold: 64,
+            fetch_uses: 0,
+            remembers: false,
         },
         prefetch: PrefetchConfig {
             kind: PrefetcherKind::NextN,

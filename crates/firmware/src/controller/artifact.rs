@@ -81,6 +81,7 @@ impl<I: LogIndex> Controller<I> {
     /// No page in the data cache has been accessed so far, as far as promotion goes.
     pub fn forget_accesses(&mut self) {
         self.cache.forget_accesses();
+        self.hot_pages.forget_uses();
     }
 
     /// As [`Controller::on_promotion_done`] for a host that takes no notice of newer bytes

@@ -92,6 +92,7 @@ impl<I: LogIndex> Controller<I> {
         self.forget_frame(lpa, platform);
         // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.
         self.back_end.trim(lpa, platform);
+        self.hot_pages.start_anew(lpa);
         self.drop_logged(lpa, platform);
         self.answer_command(pending.miss_ready(), &pending, platform);
         self.pump_log(now, platform);

@@ -7,7 +7,7 @@ use crate::config::MissAnswer;
 use crate::durable::LoggedLine;
 use crate::log_index::LogIndex;
 use crate::platform::{
-    Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp,
+    Breakdown, BufferId, Cell, NandTag, PagePlace, Platform, Request, RequestOp, Served,
 };
 use crate::policies::promotion::Use;
 use crate::prefetch::Plan;
@@ -92,6 +92,7 @@ impl<I: LogIndex> Controller<I> {
                 true => self.stats.evictions_dirty += 1,
                 false => self.stats.evictions_clean += 1,
             }
+            self.hot_pages.left(old, self.cache.accesses(place.frame));
             let was_useless = self.cache.evict(place.frame);
             self.stats.prefetches_useless += u64::from(was_useless);
         }
@@ -296,6 +297,9 @@ impl<I: LogIndex> Controller<I> {
         let answer = (at, waiter.served, breakdown);
         self.answer_from_frame(pending, arrived.frame(), answer, platform);
         if pending.request.op != RequestOp::PromotionRead && !arrived.only_passes() {
+            if waiter.served == Served::Flash {
+                self.count_fetch(arrived.lpa(), arrived.frame());
+            }
             self.use_frame(at, arrived.frame(), pending.request, Use::Late, platform);
         }
     }

@@ -34,6 +34,15 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    /// A page has been fetched from flash because the host asked for it, and is used next: what it
+    /// has cost so far counts.
+    #[inline]
+    pub(super) fn count_fetch(&mut self, lpa: Lpa, frame: FrameId) {
+        let fetched = self.hot_pages.fetched(lpa);
+        self.stats.promotion_recalls += u64::from(fetched.is_recalled);
+        self.cache.add_accesses(frame, fetched.uses);
+    }
+
     #[inline]
     fn count_use<P: Platform>(
         &mut self,

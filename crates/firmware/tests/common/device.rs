@@ -103,6 +103,8 @@ pub fn config(half: u64) -> ControllerConfig {
             promotion: PromotionConfig {
                 counts: PromotionCounts::Uses,
                 threshold: 3,
+                fetch_uses: 0,
+                remembers: false,
             },
             prefetch: PrefetchConfig {
                 kind: PrefetcherKind::NextN,

@@ -138,6 +138,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         },
         promotion: PromotionConfig {
             threshold: pick(random, &[1, 5, 30]),
+            fetch_uses: pick(random, &[0, 3]),
+            remembers: pick(random, &[false, true]),
             counts: pick(random, &[PromotionCounts::Uses, PromotionCounts::CacheHits]),
         },
     }
