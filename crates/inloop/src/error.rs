@@ -19,6 +19,15 @@ pub enum LoopError {
     /// The firmware process refuses to be the device of the run.
     #[error("the firmware process refuses: {0}")]
     Refused(String),
+    /// It listens, and lets nobody in.
+    #[error(
+        "{}: the firmware there lets nobody in, it may be at another run; wait for the end of that, \
+         or start another `entresol firmware serve`", path.display()
+    )]
+    Busy {
+        /// Where it listens.
+        path: PathBuf,
+    },
     /// Somebody else listens there.
     #[error("the socket is of no firmware process; give the one of `entresol firmware serve`")]
     Foreign,

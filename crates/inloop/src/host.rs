@@ -70,9 +70,15 @@ impl Host {
     /// # Errors
     /// Nobody listens there, or not for us, or the device is refused.
     pub fn connect(path: &Path, hello: &Hello, patience: Duration) -> Result<Self, LoopError> {
-        let unreachable = |error| LoopError::Unreachable {
-            path: path.to_owned(),
-            error,
+        let unreachable = |error: io::Error| match error.kind() {
+            // It listens, and has let nobody in for so long.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LoopError::Busy {
+                path: path.to_owned(),
+            },
+            _ => LoopError::Unreachable {
+                path: path.to_owned(),
+                error,
+            },
         };
         let socket = UnixStream::connect(path).map_err(unreachable)?;
         Self::over(socket, hello, patience).map_err(|error| match error {

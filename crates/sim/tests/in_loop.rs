@@ -315,6 +315,22 @@ fn nobody_at_the_socket_is_a_sentence() {
 }
 
 #[test]
+fn a_process_that_is_at_another_run_is_a_sentence() {
+    let trace = small(1, 100, 4);
+    let run = prepare(&trace, "small", "skybyte-w", &SMALL);
+    let socket = std::env::temp_dir().join(format!("entresol-busy-{}", std::process::id()));
+    let listener = Listener::at(&socket).unwrap();
+    let source = DeviceSource::Loop {
+        socket,
+        processor: Processor::of_text("instant").unwrap(),
+        patience: Duration::from_millis(50),
+    };
+    let error = sentence(&run, &source);
+    drop(listener);
+    assert!(error.contains("may be at another run"), "{error}");
+}
+
+#[test]
 fn a_recording_of_another_run_is_refused() {
     let trace = small(1, 500, 7);
     let run = prepare(&trace, "small", "skybyte-w", &SMALL);

@@ -25,7 +25,7 @@ MIPS = 12
 """Instructions of a run per microsecond of a processor core, about, of a detailed run."""
 FAST = 5
 """How much quicker a fast run is, about."""
-LOOP = 1.5
+LOOP = 6
 """Instructions of a run in the loop per microsecond, about, with two cores for it alone."""
 
 Captures = Callable[[str, int], Path]
