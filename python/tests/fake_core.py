@@ -34,6 +34,8 @@ from entresol._core import (
     execute_steady,
     misses_key,
     processors,
+    replay_fed,
+    replay_in_loop,
     serve_firmware,
     write_misses,
 )
@@ -64,6 +66,8 @@ __all__ = [
     "execute_steady",
     "misses_key",
     "processors",
+    "replay_fed",
+    "replay_in_loop",
     "serve_firmware",
     "write_misses",
 ]

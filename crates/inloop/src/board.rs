@@ -71,6 +71,9 @@ fn is_ready(fd: impl AsFd, longest: Duration) -> bool {
     poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
+/// Why a run was not let in, and the device that was made for it, if it was.
+pub type Unwelcome<D> = (io::Error, Option<D>);
+
 /// A connection to a run.
 #[derive(Debug)]
 pub struct Board {
@@ -91,7 +94,7 @@ impl Board {
     pub fn welcome<D>(
         mut socket: UnixStream,
         make: impl FnOnce(&Hello) -> Result<D, String>,
-    ) -> Result<Option<(Self, D)>, (io::Error, Option<D>)> {
+    ) -> Result<Option<(Self, D)>, Unwelcome<D>> {
         let before = |error| (error, None);
         socket.set_read_timeout(Some(PATIENCE)).map_err(before)?;
         let hello = Hello::receive(&mut socket).map_err(before)?;

@@ -26,7 +26,7 @@ mod processor;
 mod reply;
 mod tape;
 
-pub use board::{Board, Listener};
+pub use board::{Board, Listener, Unwelcome};
 pub use command::{Asked, Command, What};
 pub use cycles::{cycles, has_counter};
 pub use drive::{Drive, DriveError, DriveOptions, GRAIN, Transfer};
