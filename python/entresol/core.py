@@ -1,6 +1,6 @@
 """The seam: every name of the Rust core that Python uses, with JSON turned into values.
 
-No other module imports `entresol._core`.
+No other module but `crash_labs` imports `entresol._core`.
 """
 
 from __future__ import annotations
