@@ -152,19 +152,22 @@ fn a_recording_gives_the_run_of_every_design_once_more_to_the_picosecond() {
     }
 }
 
+/// Firmware whose work takes nothing.
+pub const NO_LATENCIES: [&str; 6] = [
+    "ssd.log.lookup=0ns",
+    "ssd.cache.lookup=0ns",
+    "ssd.read_rate=unlimited",
+    "ssd.write_rate=unlimited",
+    "ssd.compaction.page_cost=0ns",
+    "ftl.gc_page_cost=0ns",
+];
+
 #[test]
 fn a_firmware_that_takes_no_time_gives_the_time_of_a_model_without_latencies() {
     let trace = small(2, 1_200, 2);
     for design in ["base-cssd", "skybyte-w", "skybyte-full"] {
         let mut settings = SMALL.to_vec();
-        settings.extend([
-            "ssd.log.lookup=0ns",
-            "ssd.cache.lookup=0ns",
-            "ssd.read_rate=unlimited",
-            "ssd.write_rate=unlimited",
-            "ssd.compaction.page_cost=0ns",
-            "ftl.gc_page_cost=0ns",
-        ]);
+        settings.extend(NO_LATENCIES);
         let run = prepare(&trace, "small", design, &settings);
         let modelled = run.execute(&mut |_| true).unwrap().json().clone();
         let (looped, _) = in_loop(&run, "instant");

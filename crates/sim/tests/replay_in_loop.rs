@@ -2,7 +2,7 @@
 //! replay whose process misbehaves.
 
 use crate::common::time;
-use crate::in_loop::{Mangler, PATIENCE, Process, of_work, same_statistics};
+use crate::in_loop::{Mangler, NO_LATENCIES, PATIENCE, Process, of_work, same_statistics};
 use crate::replay::spec;
 use ::firmware::Work;
 use inloop::{Tape, Words};
@@ -69,15 +69,7 @@ fn a_recording_gives_the_replay_once_more_to_the_picosecond() {
 #[test]
 fn a_firmware_that_takes_no_time_gives_the_replay_of_a_model_without_latencies() {
     let words = ["pattern=randrw", "bs=64B", "requests=3000", "qd=4"];
-    let settings = [
-        "ssd.log.lookup=0ns",
-        "ssd.cache.lookup=0ns",
-        "ssd.read_rate=unlimited",
-        "ssd.write_rate=unlimited",
-        "ssd.compaction.page_cost=0ns",
-        "ftl.gc_page_cost=0ns",
-    ];
-    let replay = replay("skybyte-w", &words, &settings);
+    let replay = replay("skybyte-w", &words, &NO_LATENCIES);
     let modelled = replay.execute(&mut |_| true).unwrap().json().clone();
     let process = Process::start(None, None);
     let (looped, _) = on(&replay, &process.source("instant", PATIENCE)).unwrap();
