@@ -16,7 +16,7 @@ use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use units::{BlockAddr, Lpa, Ppa};
 
 /// The media file in memory.
@@ -254,8 +254,13 @@ impl Media {
         let first = self.layout.spare(Ppa::new(0)) as i64;
         let end = first + (self.layout.blocks * self.layout.block_pages * HEADER_BYTES) as i64;
         let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
+        // The search for a hole goes on behind the spare areas: through all of a file without.
+        let is_full = |file: &File| {
+            let about = file.metadata();
+            about.is_ok_and(|about| about.blocks() * 512 >= about.len())
+        };
         let (mut found, mut at) = (Vec::new(), first);
-        let Some(file) = &self.file else {
+        let Some(file) = self.file.as_ref().filter(|file| !is_full(file)) else {
             found.push(page_at(first)..page_at(end));
             return found;
         };
