@@ -121,6 +121,21 @@ def test_flash_that_wears_out_while_a_range_is_downgraded(
         pytest.raises(OSError, match="Read-only"),
     ):
         log.write(b"y")
+    # Nor can it be unmounted in order: what was synced is recovered in memory.
+    mount.kill()
+    entresol("umount", folder)
+    image = tmp_path / "ssd"
+    refused = entresol_command("mount", image, folder)
+    assert refused.code != 0 and WORN_OUT in refused.err and "-o ro" in refused.err
+    for _ in range(2):
+        read_only = Mount(image, folder, "-o", "ro")
+        stack.callback(read_only.clean)
+        assert (folder / "log").read_bytes() == wanted
+        with pytest.raises(OSError, match="Read-only"):
+            (folder / "other").touch()
+        read_only.stop()
+    checked = entresol_command("fsck", image)
+    assert checked.code == 0 and "recovered in memory" in checked.out
 
 
 def test_flash_that_wears_out_while_a_program_takes_its_wish_back(

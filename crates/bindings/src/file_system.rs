@@ -7,8 +7,8 @@ use bytefs::fuse::{
     Account, Below, Ended, MountPoint, Mounted, Places, Served, Teller, Terms, Trust, WallClock,
 };
 use bytefs::{
-    CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Personality,
-    Timestamp,
+    CheckReport, FileSystem, FormatOptions, FsStats, MountError, MountOptions, Overlay,
+    Personality, Timestamp,
 };
 use device::{Image, Pace, RealDevice};
 use fslab::recording::Recorder;
@@ -38,7 +38,16 @@ const THREADS: usize = 1;
 /// As THREADS, where each request waits for the device's time: so many may wait at once.
 const PACED_THREADS: usize = 16;
 
-type Shared = Arc<RealDevice>;
+/// A mount that may write nothing recovers in memory what a power cut has left: flash that is worn
+/// out takes nothing any more, and is to be read all the same.
+type Shared = Arc<Overlay<RealDevice>>;
+
+fn shared(device: RealDevice, is_kept_from_writing: bool) -> Overlay<RealDevice> {
+    match is_kept_from_writing {
+        true => Overlay::keeping(device),
+        false => Overlay::passing(device),
+    }
+}
 
 /// Adds these functions to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -63,7 +72,8 @@ fn failed(image: &Path, error: impl Display) -> PyErr {
 fn close(device: Shared) -> PyResult<()> {
     // Who else had it has given it back: the file system, and the mount.
     let device = Arc::into_inner(device);
-    device.map_or(Ok(()), RealDevice::close).map_err(to_python)
+    let closed = device.map_or(Ok(()), |device| device.into_below().close());
+    closed.map_err(to_python)
 }
 
 /// Whether there is something at the beginning of a device.
@@ -155,9 +165,11 @@ async fn make<D: Device>(
 fn fs_check(py: Python<'_>, image: PathBuf, repair: bool) -> PyResult<String> {
     py.detach(|| {
         let device = RealDevice::open(&image, Pace::None).map_err(to_python)?;
-        let report = device.block_on(bytefs::check(&device, repair));
-        let flushed = device.block_on(device.flush());
-        let closed = device.close().map_err(to_python);
+        let device = shared(device, !repair);
+        let below = device.below();
+        let report = below.block_on(bytefs::check(&device, repair));
+        let flushed = below.block_on(device.flush());
+        let closed = device.into_below().close().map_err(to_python);
         let report = report.map_err(|error| wrong(&image, &error))?;
         flushed.map_err(|error| failed(&image, error))?;
         closed?;
@@ -200,6 +212,7 @@ impl Wanted {
             .map_or(threads, |count| count as usize);
         let mut options = MountOptions {
             read_only: is("read_only"),
+            is_forgotten: is("read_only"),
             cores: u32::try_from(threads).unwrap_or(u32::MAX),
             ..MountOptions::default()
         };
@@ -268,7 +281,7 @@ fn fs_mount(
         (mount.end(DRAIN), interruption.or(failed))
     });
     let clock = device.stats().clock;
-    let lag = is_paced.then(|| device.engine().lag().clone());
+    let lag = is_paced.then(|| device.below().engine().lag().clone());
     let lag = lag.map(|lag| {
         json!({
             "p50_ps": lag.quantile(500).get(),
@@ -284,14 +297,15 @@ fn fs_mount(
     } = ended;
     drop(given_back);
     let closed = py.detach(|| close(device));
+    // Of a device that failed at the end too: what programs asked until then is known.
+    if let (Some(path), Some(recorder)) = (record, recorder) {
+        let written = py.detach(|| put_in_place(&path, &recorder.recording().text()));
+        written.map_err(|error| failed(&path, error))?;
+    }
     if let Some(failure) = failure {
         return Err(failed(&image, failure));
     }
     closed?;
-    if let (Some(path), Some(recorder)) = (record, recorder) {
-        let written = py.detach(|| std::fs::write(&path, recorder.recording().text()));
-        written.map_err(|error| failed(&path, error))?;
-    }
     match interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         _ => Ok(json!({
@@ -303,6 +317,19 @@ fn fs_mount(
         })
         .to_string()),
     }
+}
+
+/// Writes a file whole or not at all.
+fn put_in_place(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let done = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if done.is_err() {
+        // What is left of it is of no use, and may be what fills the disk.
+        let _ = std::fs::remove_file(&part);
+    }
+    done
 }
 
 /// Where a recording goes, if one is wanted.
@@ -323,13 +350,18 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
     } else {
         Pace::None
     };
-    let device = Arc::new(RealDevice::open(image, pace).map_err(to_python)?);
+    let device = RealDevice::open(image, pace).map_err(to_python)?;
+    let device = Arc::new(shared(device, wanted.options.read_only));
     let mounting = FileSystem::mount(device.clone(), WallClock::start(), wanted.options);
-    let file_system = match device.block_on(mounting) {
+    let file_system = match device.below().block_on(mounting) {
         Ok(file_system) => file_system,
         Err(error) => {
+            let is_worn_out = device.below().engine().health().is_read_only;
             close(device)?;
-            return Err(wrong(image, &error));
+            return Err(match is_worn_out {
+                true => failed(image, format!("{error}; mount it with -o ro to do so")),
+                false => wrong(image, &error),
+            });
         }
     };
     let shown = image.canonicalize();
@@ -337,7 +369,7 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
     let mut below = Below::from(file_system);
     let mut recorder = None;
     if wanted.is_recorded {
-        match device.block_on(Recorder::new(&below)) {
+        match device.below().block_on(Recorder::new(&below)) {
             Ok(new) => {
                 let new = Arc::new(new);
                 below = below.seen_by(new.clone());
@@ -395,7 +427,7 @@ impl Telling {
 
 impl Teller<Shared> for Telling {
     fn stats(&self, files: &Below<Shared>, served: Served) -> String {
-        files.device().engine().publish();
+        files.device().below().engine().publish();
         let about = Image::describe(&self.image);
         let device = about.map_or(Value::Null, |about| described(&about)["statistics"].clone());
         let usage = files.usage();
@@ -432,7 +464,7 @@ impl Teller<Shared> for Telling {
     }
 
     fn places(&self, device: &Shared, at: ByteAddr, size: Bytes) -> Option<Places> {
-        let places = device.engine().places(at, size);
+        let places = device.below().engine().places(at, size);
         Some(Places {
             log_lines: places.log_lines,
             cached_pages: places.cached_pages,
@@ -441,7 +473,7 @@ impl Teller<Shared> for Telling {
     }
 
     fn account(&self, device: &Shared) -> Option<Account> {
-        let spent = device.engine().spent();
+        let spent = device.below().engine().spent();
         Some(Account {
             clock: spent.clock,
             waiting: spent.waiting,
@@ -504,9 +536,9 @@ fn watch(
             return Some(EntresolError::new_err(error));
         }
         if look.is_multiple_of(PUBLISH) {
-            device.engine().publish();
+            device.below().engine().publish();
         }
-        let stopped_device = device.engine().stopped().map(str::to_owned);
+        let stopped_device = device.below().engine().stopped().map(str::to_owned);
         let reason = stopped_device.or_else(|| mount.failed());
         let reason = reason.filter(|_| !was_told);
         was_told |= reason.is_some();

@@ -17,6 +17,7 @@ mod gate;
 mod journal;
 pub mod layout;
 mod logs;
+mod overlay;
 mod segments;
 mod shortcuts;
 mod state;
@@ -32,6 +33,7 @@ pub use fs::{
     CachedPages, DataMode, DaxReport, FileSystem, FormatOptions, MappedExtent, MountOptions,
 };
 pub use layout::Personality;
+pub use overlay::Overlay;
 pub use shortcuts::{Batches, Contents, HostBlocks, Metadata, Shortcuts};
 pub use state::pmem::{DaxFile, DaxView, Lacked, PmemStats, Refused};
 pub use stats::{Class, FsStats, Moved, Traffic};

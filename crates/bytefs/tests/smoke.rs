@@ -2,14 +2,14 @@
 
 use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Allocate, Caller, FileKind, FormatOptions, FsError, Ino, MountOptions, Personality, Rename,
-    Seek, SetAttr, SetXattr, Timestamp, WriteOptions,
+    Allocate, Caller, FileKind, FormatOptions, FsError, Ino, MountOptions, Overlay, Personality,
+    Rename, Seek, SetAttr, SetXattr, Timestamp, WriteOptions,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace, Ram};
-use port::{AnyDevice, block_on};
+use port::{AnyDevice, Device, block_on};
 use std::future::Future;
-use units::Bytes;
+use units::{ByteAddr, Bytes};
 use vtime::Machine;
 
 /// Bytes of the largest file.
@@ -153,8 +153,44 @@ async fn look(fs: &Fs, is_after: bool) -> Result<()> {
     Ok(())
 }
 
-async fn all(device: AnyDevice, clocks: [AnyClock; 3], personality: Personality) {
-    let [first, second, third] = clocks;
+/// All that a device holds.
+async fn contents(device: &AnyDevice) -> Vec<u8> {
+    let mut bytes = vec![0; device.shape().capacity.get() as usize];
+    for (index, piece) in bytes.chunks_mut(1 << 20).enumerate() {
+        let at = ByteAddr::new((index as u64) << 20);
+        device.read_blocks(at, piece).await.unwrap();
+    }
+    bytes
+}
+
+/// A file system that was not unmounted, on a device that may not be written to.
+async fn look_only(device: &AnyDevice, clock: AnyClock) {
+    let before = contents(device).await;
+    let read_only = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let refused = Fs::mount(device.clone(), AnyClock::Still, read_only.clone()).await;
+    let refused = refused.err().unwrap().to_string();
+    assert!(refused.contains("needs recovery"), "{refused}");
+    let forgetful = MountOptions {
+        is_forgotten: true,
+        ..read_only
+    };
+    let over = AnyDevice::new(Overlay::keeping(device.clone()));
+    let fs = Fs::mount(over.clone(), clock, forgetful).await.unwrap();
+    look(&fs, true).await.unwrap();
+    let made = fs.mkdir(&caller(), Ino::ROOT, b"new", 0o755).await;
+    assert!(matches!(made, Err(FsError::ReadOnly(_))), "{made:?}");
+    fs.unmount().await.unwrap();
+    drop(fs);
+    let report = bytefs::check(&over, false).await.unwrap();
+    assert!(report.is_clean() && report.was_recovered, "{report:?}");
+    assert!(contents(device).await == before);
+}
+
+async fn all(device: AnyDevice, clocks: [AnyClock; 4], personality: Personality) {
+    let [first, second, third, fourth] = clocks;
     let options = FormatOptions::new(personality);
     Fs::format(&device, &options).await.unwrap();
     let small = MountOptions {
@@ -169,9 +205,9 @@ async fn all(device: AnyDevice, clocks: [AnyClock; 3], personality: Personality)
     fs.sync().await.unwrap();
     look(&fs, false).await.unwrap();
     // Without an unmount, as after a power cut of a device that loses nothing.
-    let fs = Fs::mount(fs.into_device(), second, small.clone())
-        .await
-        .unwrap();
+    let device = fs.into_device();
+    look_only(&device, fourth).await;
+    let fs = Fs::mount(device, second, small.clone()).await.unwrap();
     look(&fs, true).await.unwrap();
     fs.unmount().await.unwrap();
     let device = fs.into_device();
@@ -213,7 +249,7 @@ fn everything_once_in_memory() {
         Personality::F2fsLike,
         Personality::NovaLike,
     ] {
-        let clocks = [AnyClock::Still, AnyClock::Still, AnyClock::Still];
+        let clocks = [(); 4].map(|()| AnyClock::Still);
         run(&idle, all(ram(Bytes::from_mib(32)), clocks, personality));
     }
 }
@@ -241,11 +277,7 @@ fn everything_once_in_virtual_time() {
         let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
         let mut machine = Machine::new(engine, 2);
         let device = AnyDevice::new(machine.device());
-        let clocks = [
-            AnyClock::new(machine.clock()),
-            AnyClock::new(machine.clock()),
-            AnyClock::new(machine.clock()),
-        ];
+        let clocks = [(); 4].map(|()| AnyClock::new(machine.clock()));
         machine.spawn("program", all(device, clocks, personality));
         machine.run().unwrap();
     }

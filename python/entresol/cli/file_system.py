@@ -120,7 +120,8 @@ def fsck(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a file system against itself. What a power cut left is recovered first.
+    """Check a file system against itself. What a power cut left is recovered first, in memory
+    unless it is repaired.
 
     Exit code 0 if it is sound or everything was repaired, 1 otherwise.
     """
@@ -141,7 +142,8 @@ def fsck(
 def _print_summary(image: Path, found: Json, left: int, repair: bool) -> None:
     count = len(found["problems"])
     repaired = f", {count - left:,} of them repaired" if repair and count else ""
-    recovered = "; it was not unmounted and is recovered" if found["was_recovered"] else ""
+    place = "is recovered" if repair else "is recovered in memory, as the next mount will do"
+    recovered = f"; it was not unmounted and {place}" if found["was_recovered"] else ""
     directories = "directory" if found["directories"] == 1 else "directories"
     print(
         f"{image}: {serving.many(count, 'problem')}{repaired}; "

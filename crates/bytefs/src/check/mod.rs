@@ -77,7 +77,8 @@ impl Clock for NoClock {
 ///
 /// One that was not unmounted is recovered first, which mounting would do too: its journal is
 /// replayed, and files that were unlinked while they were open are removed. Without `repair`
-/// nothing else is changed.
+/// nothing else is changed; over an [`Overlay`](crate::Overlay) that keeps what is written the
+/// device below is not changed at all.
 ///
 /// # Errors
 /// There is no file system, or of a later version; the device fails.

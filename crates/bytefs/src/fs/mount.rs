@@ -47,8 +47,12 @@ pub struct MountOptions {
     pub cache: Bytes,
     /// Metadata that is cached beside the bitmaps.
     pub metadata_cache: Bytes,
-    /// Nothing is changed, not even by recovery: what needs recovery is refused.
+    /// Nothing is changed, not even by recovery: what needs recovery is refused, unless the device
+    /// forgets it.
     pub read_only: bool,
+    /// The device forgets what is written to it ([`Overlay::keeping`](crate::Overlay::keeping)): a
+    /// mount that is read-only recovers what a power cut has left, and nothing of that stays.
+    pub is_forgotten: bool,
     /// Cores that take blocks and inodes from groups of their own.
     pub cores: u32,
     /// What the file system's code costs, in virtual time.
@@ -105,6 +109,7 @@ impl Default for MountOptions {
             cache: Bytes::from_mib(256),
             metadata_cache: Bytes::from_mib(64),
             read_only: false,
+            is_forgotten: false,
             cores: 4,
             costs: CpuCosts::default(),
             blocks_from: Ratio::new(1, 8),
@@ -271,7 +276,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                  --personality bytefs-dual"
             )));
         }
-        if options.read_only && !superblock.is_clean {
+        let recovers = !options.read_only || (options.is_forgotten && !superblock.is_clean);
+        if !recovers && !superblock.is_clean {
             return Err(MountError::Device(
                 "the file system was not unmounted and needs recovery, which writes; mount it once \
                  without `ro`"
@@ -355,12 +361,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         };
         let journal = Journal::new(&state.superblock, &state.geometry);
         let journal = journal.ok_or_else(|| damaged("the superblock"))?;
-        let fs = Self {
+        let mut fs = Self {
             is_synchronous: personality.is_synchronous(),
             journals_data,
             shape,
             costs: options.costs,
-            is_read_only: options.read_only,
+            is_read_only: !recovers,
             shortcuts: options.shortcuts,
             state: Mutex::new(state),
             journal: Mutex::new(Some(journal)),
@@ -374,6 +380,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             clock,
         };
         fs.recover().await?;
+        fs.is_read_only = options.read_only;
         Ok(fs)
     }
 
