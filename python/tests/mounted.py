@@ -124,6 +124,19 @@ def entresol(*words: str | Path) -> str:
     return run(sys.executable, "-m", "entresol", *words)
 
 
+NO_ID = 2**32 - 1
+"""Of an entry of an access list that is about nobody by number."""
+
+
+def acl(*entries: tuple[int, int, int]) -> bytes:
+    """An access list as an attribute holds it: of each entry its tag, what it allows, whom."""
+    packed = (
+        tag.to_bytes(2, "little") + may.to_bytes(2, "little") + who.to_bytes(4, "little")
+        for tag, may, who in entries
+    )
+    return (2).to_bytes(4, "little") + b"".join(packed)
+
+
 def fails_with(code: int, call: Callable[[], object]) -> None:
     """The call fails, with this number."""
     with pytest.raises(OSError) as caught:

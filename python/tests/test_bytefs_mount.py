@@ -21,7 +21,7 @@ from conftest import Entresol, Mounting, one_line
 from file_model import FileModel
 from file_server import detach, reach, run, without_fuse
 from kill_lab import make_image
-from mounted import LOGGED, NOBODY, as_nobody, entresol, fails_with
+from mounted import LOGGED, NO_ID, NOBODY, acl, as_nobody, entresol, fails_with
 
 from entresol import mounts
 from entresol.cli.mount import usual_cache
@@ -39,14 +39,22 @@ def test_a_server_keeps_more_pages_on_a_larger_machine() -> None:
 
 def test_a_full_file_system_says_so_and_lives_on(mount: Mounting, folder: Path) -> None:
     mount()
+    (folder / "listed").mkdir()
+    who = ((1, 7, NO_ID), (2, 5, NOBODY), (4, 0, NO_ID), (16, 7, NO_ID), (32, 0, NO_ID))
+    os.setxattr(folder / "listed", "system.posix_acl_default", acl(*who))
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     piece = random.Random(4).randbytes(1 << 20)
 
-    def fill() -> None:
+    def fill(size: int) -> None:
         while True:
-            os.write(fd, piece)
+            os.write(fd, piece[:size])
 
-    fails_with(errno.ENOSPC, fill)
+    fails_with(errno.ENOSPC, lambda: fill(1 << 20))
+    fails_with(errno.ENOSPC, lambda: fill(BLOCK))
+    # A file without the list that it inherits would allow more than that.
+    fails_with(errno.ENOSPC, (folder / "listed" / "file").touch)
+    fails_with(errno.ENOSPC, (folder / "listed" / "below").mkdir)
+    assert list((folder / "listed").iterdir()) == []
     size = os.fstat(fd).st_size
     assert size > 50 << 20
     assert os.pread(fd, 1 << 20, (size >> 21) << 20) == piece

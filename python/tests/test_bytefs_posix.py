@@ -21,11 +21,13 @@ from mounted import (
     COLLAPSE,
     EXCHANGE,
     KEEP_SIZE,
+    NO_ID,
     NOBODY,
     NOREPLACE,
     PUNCH_HOLE,
     WHITEOUT,
     ZERO_RANGE,
+    acl,
     as_nobody,
     fails_with,
     fallocate,
@@ -347,14 +349,7 @@ def test_privileges_go_when_others_write_or_the_owner_changes(here: Path) -> Non
 
 @only_root
 def test_access_lists_are_checked_inherited_and_agree_with_permissions(here: Path) -> None:
-    def acl(*entries: tuple[int, int, int]) -> bytes:
-        packed = (
-            tag.to_bytes(2, "little") + may.to_bytes(2, "little") + who.to_bytes(4, "little")
-            for tag, may, who in entries
-        )
-        return (2).to_bytes(4, "little") + b"".join(packed)
-
-    none = 2**32 - 1
+    none = NO_ID
     for_nobody = acl((1, 6, none), (2, 4, NOBODY), (4, 0, none), (16, 4, none), (32, 0, none))
     file = here / "f"
     file.write_text("x")

@@ -417,43 +417,39 @@ impl Tx<'_> {
         self.put_entry(found.block, found.line, &Entry { ino, kind, name })
     }
 
-    /// Names from a place on, at most so many and those of one bucket at least, in order.
-    pub fn list_names(&mut self, ino: Ino, dir: &Inode, from: u64) -> Done<(Vec<DirEntry>, bool)> {
-        let mut place = from.saturating_sub(FIRST_COOKIE);
+    /// Names of one bucket from a place on, in order, and the place behind the bucket; none if it
+    /// is the last one. Who wants more asks again: a directory that was large has empty buckets by the
+    /// thousand, of which one operation would have all blocks on the host.
+    pub fn list_names(
+        &mut self,
+        ino: Ino,
+        dir: &Inode,
+        from: u64,
+    ) -> Done<(Vec<DirEntry>, Option<u64>)> {
+        let place = from.saturating_sub(FIRST_COOKIE);
         let mut entries = Vec::new();
         if dir.buckets == 0 {
-            return Ok((entries, true));
+            return Ok((entries, None));
         }
-        loop {
-            let (bucket, end) = next_cookie(place, dir.buckets);
-            for block in self.bucket(ino, dir, bucket)? {
-                let seed = self.state.hash_seed;
-                for (_, span) in spans(self.block(block)?, block)? {
-                    let Span::Entry(entry, _) = span else {
-                        continue;
-                    };
-                    let cookie = cookie_of(layout::hash(seed, entry.name));
-                    if cookie >= place {
-                        entries.push(DirEntry {
-                            ino: entry.ino,
-                            kind: entry.kind,
-                            next: cookie + 1 + FIRST_COOKIE,
-                            name: entry.name.to_vec(),
-                        });
-                    }
+        let (bucket, end) = next_cookie(place, dir.buckets);
+        for block in self.bucket(ino, dir, bucket)? {
+            let seed = self.state.hash_seed;
+            for (_, span) in spans(self.block(block)?, block)? {
+                let Span::Entry(entry, _) = span else {
+                    continue;
+                };
+                let cookie = cookie_of(layout::hash(seed, entry.name));
+                if cookie >= place {
+                    entries.push(DirEntry {
+                        ino: entry.ino,
+                        kind: entry.kind,
+                        next: cookie + 1 + FIRST_COOKIE,
+                        name: entry.name.to_vec(),
+                    });
                 }
             }
-            match end {
-                None => {
-                    entries.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
-                    return Ok((entries, true));
-                }
-                Some(_) if !entries.is_empty() => {
-                    entries.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
-                    return Ok((entries, false));
-                }
-                Some(end) => place = end,
-            }
         }
+        entries.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
+        Ok((entries, end.map(|end| end + FIRST_COOKIE)))
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct Share {
 /// An operation under way.
 pub(crate) struct Tx<'s> {
     pub state: &'s mut State,
+    /// Blocks that it leaves to who has to write back.
+    margin: u32,
     undo: Vec<Undo>,
     /// Inodes whose extents were changed.
     touched: Vec<Ino>,
@@ -80,9 +82,10 @@ pub(crate) struct Tx<'s> {
 }
 
 impl<'s> Tx<'s> {
-    pub fn new(state: &'s mut State) -> Self {
+    pub fn new(state: &'s mut State, margin: u32) -> Self {
         Self {
             state,
+            margin,
             undo: Vec::new(),
             touched: Vec::new(),
             freed: Vec::new(),
@@ -275,6 +278,9 @@ impl<'s> Tx<'s> {
 
     /// The block at a place among those that are ready; where none is, `many` are made ready.
     fn take_fresh_at(&mut self, place: usize, is_metadata: bool, many: usize) -> Done<BlockNo> {
+        if self.margin > 0 && self.state.unreserved() <= self.margin {
+            return Err(self.no_space());
+        }
         let Some(block) = self.state.fresh.remove(place) else {
             let taken = self
                 .undo
@@ -293,6 +299,15 @@ impl<'s> Tx<'s> {
         }
         self.claim(block.0..block.0 + 1)?;
         Ok(block)
+    }
+
+    /// There is no room, unless there is some when what was freed is free, which it is once that is
+    /// durable.
+    fn no_space(&self) -> Stop {
+        match self.state.pending_free {
+            0 => FsError::NoSpace.into(),
+            _ => Stop::Full,
+        }
     }
 
     /// An inode in use.
@@ -317,11 +332,7 @@ impl<'s> Tx<'s> {
     /// A free inode's number, and how often it was given with this time.
     pub fn take_inode(&mut self, core: u32) -> Done<(Ino, u32)> {
         if self.state.segments.is_some() && self.state.unreserved() <= crate::fs::MARGIN {
-            // What was freed is free when that is durable.
-            return Err(match self.state.pending_free {
-                0 => FsError::NoSpace.into(),
-                _ => Stop::Full,
-            });
+            return Err(self.no_space());
         }
         let Some(run) = self.state.inodes.take_run(None, core, 1) else {
             return Err(FsError::NoInodes.into());

@@ -4,7 +4,7 @@
 use crate::common::{AnyClock, Fs, of};
 use bytefs::{
     Allocate, Caller, CpuCosts, FormatOptions, FsError, Ino, MountOptions, Personality, Rename,
-    SetAttr, SetXattr, Timestamp, WriteOptions, check,
+    Seek, SetAttr, SetXattr, Timestamp, WriteOptions, check,
 };
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, Pace};
@@ -406,5 +406,64 @@ fn who_reads_beside_a_punch_keeps_no_page_that_is_gone() {
     for step in 0..20 {
         let later = Picos::from_micros(step * 10);
         assert!(!reads_what_was_punched(later), "{later} later");
+    }
+}
+
+/// Pages that are written back are neither dirty nor have a place that the inode tells of, and are
+/// data all the same.
+#[test]
+fn what_is_written_back_is_no_hole() {
+    const SIZE: u64 = 32 * 4096;
+    for is_preallocated in [false, true] {
+        let mut machine = Machine::new(engine(), 2);
+        let (device, clock) = of(&machine);
+        let others = AnyClock::new(machine.clock());
+        let is_over = Rc::new(RefCell::new(false));
+        let looks = Rc::new(RefCell::new(0));
+        let fs: Rc<RefCell<Option<Found>>> = Rc::default();
+        let place = Rc::clone(&fs);
+        let me = Caller {
+            uid: 0,
+            gid: 0,
+            core: 0,
+            now: Timestamp(0),
+        };
+        machine.spawn("file", async move {
+            let format = FormatOptions::new(Personality::ByteFs);
+            Fs::format(&device, &format).await.unwrap();
+            let fs = Fs::mount(device, clock, MountOptions::default());
+            let fs = fs.await.unwrap();
+            let ino = fs.create(&me, Ino::ROOT, b"file", 0o644).await.unwrap().ino;
+            if is_preallocated {
+                let given = fs.fallocate(&me, ino, Allocate::Grow, 0, SIZE);
+                given.await.unwrap();
+            }
+            let data = vec![7; SIZE as usize];
+            let how = WriteOptions::default();
+            fs.write(&me, ino, 0, &data, how).await.unwrap();
+            place.replace(Some((Rc::new(fs), ino)));
+        });
+        machine.run().unwrap();
+        let (fs, ino) = fs.take().unwrap();
+        let (syncing, ended) = (Rc::clone(&fs), Rc::clone(&is_over));
+        machine.spawn("sync", async move {
+            syncing.fsync(ino, false).await.unwrap();
+            ended.replace(true);
+        });
+        let looked = Rc::clone(&looks);
+        machine.spawn("seek", async move {
+            while !*is_over.borrow() {
+                assert_eq!(fs.seek(ino, 0, Seek::Data).await.unwrap(), 0);
+                assert_eq!(fs.seek(ino, 0, Seek::Hole).await.unwrap(), SIZE);
+                let attr = fs.getattr(ino).await.unwrap();
+                assert!(attr.blocks >= SIZE / 4096, "{} blocks", attr.blocks);
+                *looked.borrow_mut() += 1;
+                others
+                    .sleep_until(others.now() + Picos::from_micros(5))
+                    .await;
+            }
+        });
+        machine.run().unwrap();
+        assert!(*looks.borrow() > 3);
     }
 }

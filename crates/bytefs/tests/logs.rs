@@ -386,7 +386,7 @@ fn a_full_file_system_can_be_overwritten_and_emptied() {
         );
         fs.unlink(&CALLER, Ino::ROOT, b"large").await.unwrap();
         let ino = create(&fs, "again").await;
-        fs.write(&CALLER, ino, 0, &vec![3; (pages - 10) * PAGE], PLAIN)
+        fs.write(&CALLER, ino, 0, &vec![3; (pages - 30) * PAGE], PLAIN)
             .await
             .unwrap();
         sound(fs).await;

@@ -3,7 +3,7 @@
 use crate::common::{AnyClock, Fs};
 use bytefs::{
     Caller, FormatOptions, Ino, MappedExtent, MountOptions, Personality, Structure, Timestamp,
-    check,
+    WriteOptions, check,
 };
 use core::cell::Cell;
 use core::future::{Future, ready};
@@ -171,6 +171,30 @@ fn a_block_that_comes_along_and_is_lost_takes_nothing_with_it() {
         assert!(lost.contains("a block is lost"), "{lost}");
         state.lost.set(None);
         assert!(read_for(&fs, 14 * INODES).await > 3);
+    });
+}
+
+#[test]
+fn a_page_of_a_file_that_comes_along_and_is_lost_takes_nothing_with_it() {
+    run_with(1, Personality::Ext4Like, None, async |fs, state| {
+        let made = fs.create(&CALLER, Ino::ROOT, b"contents", 0o600).await;
+        let ino = made.unwrap().ino;
+        let bytes = vec![7; 64 * BLOCK as usize];
+        let written = fs.write(&CALLER, ino, 0, &bytes, WriteOptions::default());
+        written.await.unwrap();
+        let block = {
+            fs.sync().await.unwrap();
+            u64::from(fs.map(ino).await.unwrap()[0].block.0)
+        };
+        fs.unmount().await.unwrap();
+        let options = MountOptions::default();
+        let fs = Fs::mount(fs.into_device(), AnyClock::Still, options).await;
+        let fs = fs.unwrap();
+        state.lost.set(Some((block + 10) * BLOCK));
+        for page in 0..20 {
+            let read = fs.read(ino, page * BLOCK, BLOCK as usize, false).await;
+            assert_eq!(read.is_err(), page == 10, "page {page}: {read:?}");
+        }
     });
 }
 

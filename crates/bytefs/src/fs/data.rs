@@ -102,6 +102,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut out = vec![0; size];
         // What is copied stays so: with a small cache later pages drive out the first ones.
         let (mut copied, mut missing) = (at, None);
+        let mut reads_ahead = !direct;
         loop {
             let need = {
                 let mut state = self.state();
@@ -111,7 +112,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     .map(|node| node.size.saturating_sub(at).min(size as u64) as usize);
                 length.map(|length| {
                     out.truncate(length);
-                    copy_out(&mut state, ino, at, &mut copied, &mut out, direct)
+                    copy_out(&mut state, ino, at, &mut copied, &mut out, reads_ahead)
                 })
             };
             match need {
@@ -148,7 +149,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         Box::pin(self.read_pages(ino, first, block, count, epoch))
                     });
                     let done = join_all(reads.collect()).await;
-                    done.into_iter().collect::<Result<(), _>>()?;
+                    match done.into_iter().collect::<Result<(), _>>() {
+                        Ok(()) => {}
+                        // Perhaps of what nobody has asked for.
+                        Err(_) if reads_ahead => reads_ahead = false,
+                        Err(error) => return Err(error),
+                    }
                 }
             }
         }
@@ -432,7 +438,7 @@ fn copy_out(
     at: u64,
     copied: &mut u64,
     out: &mut [u8],
-    direct: bool,
+    reads_ahead: bool,
 ) -> Need {
     let Some(node) = state.nodes.get_mut(&ino) else {
         return Need::Nothing;
@@ -456,7 +462,7 @@ fn copy_out(
                     None => target.fill(0),
                     Some(extent) => {
                         let is_sequential = node.read_end == at && at > 0;
-                        let ahead = if is_sequential && !direct {
+                        let ahead = if is_sequential && reads_ahead {
                             AHEAD_PAGES
                         } else {
                             0
@@ -544,19 +550,23 @@ fn copy_in(
         return Err(Lacks::Batch);
     }
     let is_whole = |page: u64| page * PAGE >= at && (page + 1) * PAGE <= end;
-    let mut wanted = 0;
+    let (mut wanted, mut splitting) = (0, 0);
     for page in pages.clone() {
-        let is_cached = node.pages.contains_key(&page);
+        let cached = node.pages.get(&page);
+        let is_cached = cached.is_some();
         let extent = extents.find(page);
         let is_on_device = extent.is_some_and(|extent| extent.is_written);
         if is_on_device && !is_cached && !is_whole(page) && page * PAGE < node.size {
             return Err(Lacks::Page);
         }
-        let is_reserved = node.pages.get(&page).is_some_and(|page| page.is_reserved);
+        let is_reserved = cached.is_some_and(|page| page.is_reserved);
+        let splits = cached.is_some_and(|page| page.splits);
         wanted += u32::from(extent.is_none() && !is_reserved);
+        splitting += u32::from(extent.is_some() && !is_on_device && !splits);
     }
     // Blocks of metadata are needed too: what maps the pages.
-    if wanted > 0 && wanted + MARGIN > room {
+    let wanted_all = wanted + node.more_mapping(wanted, splitting);
+    if wanted_all > 0 && wanted_all + MARGIN > room {
         return Err(Lacks::Space);
     }
     // The tail of the old last page is zeroes from now on, on the device too.
@@ -609,6 +619,10 @@ fn copy_in(
             node.reserved += 1;
             *reserved += 1;
         }
+        if extent.is_some_and(|extent| !extent.is_written) && !cached.splits {
+            cached.splits = true;
+            node.splitting += 1;
+        }
         if node.dirty.is_empty() {
             node.dirty_since = caller.now;
         }
@@ -618,6 +632,7 @@ fn copy_in(
     }
     node.size = node.size.max(end);
     node.written = Some(caller.now);
+    node.keep_for_mapping(reserved);
     Ok(())
 }
 

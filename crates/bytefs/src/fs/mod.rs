@@ -194,7 +194,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         loop {
             let stop = {
                 let mut state = self.state();
-                let mut tx = Tx::new(&mut state);
+                let mut tx = Tx::new(&mut state, margin);
                 match operation(&mut tx) {
                     Ok(value) => {
                         tx.finish();
@@ -251,7 +251,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 if state.fresh.len() >= least {
                     return Ok(());
                 }
-                let kept = state.reserved + margin + state.node_blocks();
+                // Who writes back takes what was kept for it.
+                let reserved = if margin > 0 { state.reserved } else { 0 };
+                let kept = reserved + margin + state.node_blocks();
                 let can = state.space.free().saturating_sub(kept);
                 match can {
                     0 => None,

@@ -396,7 +396,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut entries: Vec<DirEntry> = Vec::new();
         let mut place = from;
         while entries.len() < most {
-            let (found, is_end) = self
+            let (found, behind) = self
                 .run(|tx| {
                     let inode = tx.directory(dir)?;
                     let dots = [(b".".to_vec(), dir), (b"..".to_vec(), inode.parent)];
@@ -411,18 +411,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         .collect();
                     // A directory without a name has none in it, not even these.
                     if inode.links == 0 {
-                        return Ok((Vec::new(), true));
+                        return Ok((Vec::new(), None));
                     }
-                    let (names, is_end) = tx.list_names(dir, &inode, place)?;
+                    let (names, behind) = tx.list_names(dir, &inode, place)?;
                     found.extend(names);
-                    Ok((found, is_end))
+                    Ok((found, behind))
                 })
                 .await?;
-            place = found.last().map_or(place, |last| last.next);
             entries.extend(found);
-            if is_end {
+            let Some(behind) = behind else {
                 break;
-            }
+            };
+            place = behind;
         }
         entries.truncate(most);
         Ok(entries)
@@ -448,7 +448,7 @@ impl Tx<'_> {
             && inode.mode.kind == FileKind::Regular
         {
             attr.size = node.size;
-            attr.blocks += u64::from(node.reserved);
+            attr.blocks += u64::from(node.reserved + node.planned.pages);
             if let Some(written) = node.written {
                 attr.mtime = written;
                 attr.ctime = attr.ctime.max(written);

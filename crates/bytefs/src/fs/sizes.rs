@@ -425,8 +425,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 if core::mem::take(&mut page.is_reserved) {
                     node.reserved -= 1;
                     *reserved -= 1;
+                    page.splits = true;
+                    node.splitting += 1;
                 }
             }
+            node.keep_for_mapping(reserved);
         }
         Ok(Some(from + u64::from(count)))
     }
@@ -450,7 +453,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let end = node.size.div_ceil(PAGE);
         while page < end {
             let extent = extents.find(page).filter(|extent| extent.is_written);
-            let is_data = extent.is_some() || node.dirty.contains(&page);
+            // One that is being written back is not dirty any more, and has no place yet.
+            let is_data = extent.is_some() || node.pages.contains_key(&page);
             if is_data == (what == Seek::Data) {
                 return Ok((page * PAGE).max(at));
             }
@@ -462,8 +466,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     let next = extents
                         .next(page + 1)
                         .map_or(end, |next| next.page.max(page + 1));
-                    let dirty = node.dirty.range(page + 1..).next().copied().unwrap_or(end);
-                    next.min(dirty).max(page + 1)
+                    let cached = node.pages.range(page + 1..).next();
+                    next.min(cached.map_or(end, |(page, _)| *page))
+                        .max(page + 1)
                 }
             };
         }

@@ -1,6 +1,7 @@
 //! Syncs of a file, of everything, and of what is old.
 
 use super::FileSystem;
+use crate::state::node::Node;
 use crate::{FsError, Ino, Timestamp};
 use port::{Clock, Device, PersistenceDomain};
 use units::Time;
@@ -30,28 +31,53 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.wish_sync(ino).await?;
         let asked = self.state().barriers.0;
         let mark = self.write_backs();
-        let posted = {
-            let state = self.state();
-            let node = state.nodes.get(&ino);
-            let node = node.filter(|node| node.posted > node.persisted);
-            node.map(|node| node.posted)
-        };
+        let posted = self.posted(Some(ino));
         self.commit().await?;
-        if let Some(posted) = posted
-            && self.shape.byte_domain == PersistenceDomain::Device
-        {
-            let done = self.device.persist().await;
-            done.map_err(|error| self.fail(&error.to_string()))?;
-            if let Some(node) = self.state().nodes.get_mut(&ino) {
-                node.persisted = node.persisted.max(posted);
-            }
+        if !posted.is_empty() {
+            self.persist_posted().await?;
         }
         self.flush_unless_since(asked).await?;
+        self.note_persisted(&posted);
         self.settle_write_backs(Some(ino), mark);
         if data_only {
             self.note_sync_took(begun, false);
         }
         self.move_ranges().await
+    }
+
+    /// Files, or one, to which lines were posted under no transaction that may be lost, and how
+    /// often.
+    fn posted(&self, ino: Option<Ino>) -> Vec<(Ino, u64)> {
+        let state = self.state();
+        let posted = |(ino, node): (&Ino, &Node)| {
+            (node.posted > node.persisted).then_some((*ino, node.posted))
+        };
+        match ino {
+            Some(ino) => {
+                let node = state.nodes.get_key_value(&ino);
+                node.and_then(posted).into_iter().collect()
+            }
+            None => state.nodes.iter().filter_map(posted).collect(),
+        }
+    }
+
+    /// Has posted lines survive a power cut; where they do only on flash, a flush does it.
+    async fn persist_posted(&self) -> Result<(), FsError> {
+        if self.shape.byte_domain == PersistenceDomain::Flash {
+            return Ok(());
+        }
+        let done = self.device.persist().await;
+        done.map(|_| ())
+            .map_err(|error| self.fail(&error.to_string()))
+    }
+
+    fn note_persisted(&self, posted: &[(Ino, u64)]) {
+        let mut state = self.state();
+        for (ino, posted) in posted {
+            if let Some(node) = state.nodes.get_mut(ino) {
+                node.persisted = node.persisted.max(*posted);
+            }
+        }
     }
 
     /// A sync that ends now was light or not; policies may want to know how long it took.
@@ -170,12 +196,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         } else if !self.beat().await? {
             return Ok(());
         }
+        let posted = self.posted(None);
         self.commit().await?;
-        if older_than.is_none() && self.shape.byte_domain == PersistenceDomain::Device {
-            let done = self.device.persist().await;
-            done.map_err(|error| self.fail(&error.to_string()))?;
+        if older_than.is_none() || !posted.is_empty() {
+            self.persist_posted().await?;
         }
         self.flush_unless_since(asked).await?;
+        self.note_persisted(&posted);
         self.settle_write_backs(None, mark);
         self.move_ranges().await?;
         match older_than {

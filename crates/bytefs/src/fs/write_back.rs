@@ -6,7 +6,7 @@ use crate::gate::{Gate, join_all};
 use crate::layout::{BLOCK, Extent, LINE, LINES};
 use crate::state::State;
 use crate::state::batch::BatchId;
-use crate::state::node::Node;
+use crate::state::node::{Node, Planned, SLOTS_OF_SPLIT};
 use crate::state::pages::nonzero;
 use crate::stats::Class;
 use crate::{BlockNo, FsError, Ino};
@@ -199,12 +199,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.note_metadata(ino, &plan, &[]).await
         };
         let noted = noted.await;
-        // The old places are somebody else's soon: who began to read there looks again.
-        if let Some(node) = self.state().nodes.get_mut(&ino)
-            && self.is_synchronous
-        {
-            node.epoch.change(plan.chosen);
+        let mut state = self.state();
+        let State {
+            nodes, reserved, ..
+        } = &mut *state;
+        if let Some(node) = nodes.get_mut(&ino) {
+            node.planned = Planned::default();
+            node.keep_for_mapping(reserved);
+            // The old places are somebody else's soon: who began to read there looks again.
+            if self.is_synchronous {
+                node.epoch.change(plan.chosen);
+            }
         }
+        drop(state);
         match noted {
             Ok(()) => Ok(()),
             Err(FsError::Stale) => Err(FsError::Stale),
@@ -503,6 +510,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             node.reserved -= 1;
             *reserved -= 1;
         }
+        node.splitting -= u32::from(core::mem::take(&mut page.splits));
     }
     let mut rest = &homeless[..];
     while let Some(first) = rest.first() {
@@ -534,6 +542,8 @@ fn plan(state: &mut State, ino: Ino) -> Before {
             Some((*at, page.data.clone(), u64::MAX))
         }));
     }
+    node.planned = plan.planned();
+    node.keep_for_mapping(reserved);
     Before::Plan(plan)
 }
 
@@ -547,6 +557,20 @@ fn run_of(pages: &[u64], end: u64) -> usize {
 }
 
 impl Plan {
+    /// What of it the inode does not tell of yet.
+    fn planned(&self) -> Planned {
+        let extents = self.extents.iter();
+        let placed: u32 = extents.map(|extent| extent.count).sum();
+        let sparse = self.sparse.len() as u32;
+        let new = self.extents.len() as u32 + sparse;
+        let split = self.converted.len() + self.replaced;
+        Planned {
+            pages: (placed + sparse).saturating_sub(self.replaced as u32),
+            slots: new + SLOTS_OF_SPLIT * split as u32,
+            blocks: sparse,
+        }
+    }
+
     /// Lines that the batch has of it at most.
     fn lines_most(&self) -> usize {
         let sparse = self.sparse.iter();

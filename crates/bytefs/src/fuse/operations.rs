@@ -90,10 +90,22 @@ pub(super) async fn make<D: Device>(
                 .await
         }
     }?;
-    for (name, list) in [(ACCESS, &inherited.access), (DEFAULT, &inherited.default)] {
-        if let Some(list) = list {
-            fs.set_xattr(caller, attr.ino, name, list, SetXattr::Any)
-                .await?;
+    for (list_name, list) in [(ACCESS, &inherited.access), (DEFAULT, &inherited.default)] {
+        let Some(list) = list else {
+            continue;
+        };
+        let set = fs.set_xattr(caller, attr.ino, list_name, list, SetXattr::Any);
+        if let Err(error) = set.await {
+            // Nobody is told of it, and without its list it would allow what that forbids.
+            let gone = match new.kind {
+                FileKind::Directory => fs.rmdir(caller, parent, name).await,
+                _ => fs.unlink(caller, parent, name).await,
+            };
+            if new.is_opened {
+                fs.release(attr.ino).await?;
+            }
+            gone?;
+            return Err(error);
         }
     }
     Ok(attr)

@@ -93,6 +93,11 @@ impl Extents {
         self.sorted.iter().map(|(extent, _)| extent)
     }
 
+    /// Slots that nothing is in.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.sorted.len()

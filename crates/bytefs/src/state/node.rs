@@ -2,7 +2,7 @@
 //! the device has not yet.
 
 use crate::gate::Gate;
-use crate::layout::Inode;
+use crate::layout::{Inode, SLOTS_OF_BLOCK};
 use crate::state::batch::BatchId;
 use crate::state::extents::Extents;
 use crate::state::pages::Page;
@@ -61,6 +61,19 @@ impl Epoch {
     }
 }
 
+/// Slots that are taken when an extent is split at a page within it.
+pub(crate) const SLOTS_OF_SPLIT: u32 = 2;
+
+/// Pages on their way to places that the inode does not tell of yet.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Planned {
+    pub pages: u32,
+    /// Slots that they need at worst.
+    pub slots: u32,
+    /// Blocks that are to be taken for them.
+    pub blocks: u32,
+}
+
 /// An inode in use.
 pub(crate) struct Node {
     /// It has contents of its own.
@@ -79,6 +92,12 @@ pub(crate) struct Node {
     pub dirty: BTreeSet<u64>,
     /// Those for which a block is kept.
     pub reserved: u32,
+    /// Those in extents that they split.
+    pub splitting: u32,
+    /// Those that are being written back and have no place that the inode tells of.
+    pub planned: Planned,
+    /// Blocks that are kept for slots of extents, and for what is planned.
+    mapping: u32,
     /// When the oldest dirty page became so.
     pub dirty_since: Timestamp,
     /// Who writes pages back, cuts or gives blocks.
@@ -108,6 +127,9 @@ impl Node {
             pages: BTreeMap::new(),
             dirty: BTreeSet::new(),
             reserved: 0,
+            splitting: 0,
+            planned: Planned::default(),
+            mapping: 0,
             dirty_since: Timestamp(0),
             gate: Gate::default(),
             epoch: Epoch::default(),
@@ -117,6 +139,30 @@ impl Node {
             read_end: 0,
             coming: Vec::new(),
         }
+    }
+
+    /// Blocks that are kept beside those of reserved pages if so many more pages get places of
+    /// their own, and so many more split extents. At worst each page becomes an extent.
+    fn mapping_for(&self, more: u32, more_splitting: u32) -> u32 {
+        let Planned { slots, blocks, .. } = self.planned;
+        let slots =
+            slots + self.reserved + more + SLOTS_OF_SPLIT * (self.splitting + more_splitting);
+        let free = self.extents.as_ref().map_or(0, Extents::free);
+        let missing = slots.saturating_sub(u32::try_from(free).unwrap_or(u32::MAX));
+        blocks + missing.div_ceil(SLOTS_OF_BLOCK as u32)
+    }
+
+    /// By how much what is kept for mapping would grow.
+    pub fn more_mapping(&self, more: u32, more_splitting: u32) -> u32 {
+        let wanted = self.mapping_for(more, more_splitting);
+        wanted.saturating_sub(self.mapping)
+    }
+
+    /// Keeps as many blocks of those that are reserved in all as the mapping of pages may take.
+    pub fn keep_for_mapping(&mut self, reserved: &mut u32) {
+        let wanted = self.mapping_for(0, 0);
+        *reserved = *reserved - self.mapping + wanted;
+        self.mapping = wanted;
     }
 
     /// Who reads such a page first reads it for all: which pages he is to read, and his gate; or
@@ -143,7 +189,11 @@ impl Node {
 
     /// Whether it can be forgotten.
     pub fn is_idle(&self) -> bool {
-        self.opens == 0 && self.pages.is_empty() && self.written.is_none() && !self.gate.is_closed()
+        self.opens == 0
+            && self.pages.is_empty()
+            && self.written.is_none()
+            && self.posted <= self.persisted
+            && !self.gate.is_closed()
     }
 }
 

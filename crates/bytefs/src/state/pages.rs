@@ -3,7 +3,7 @@
 use crate::Ino;
 use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
-use crate::state::node::Node;
+use crate::state::node::{Node, Planned};
 use core::ops::Range;
 use port::SharedBlock;
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ pub(crate) struct Page {
     pub was_compared: bool,
     /// A block is kept for it.
     pub is_reserved: bool,
+    /// It is in an extent that nobody has written to, which is split when the page is written back.
+    pub splits: bool,
     pub is_referenced: bool,
     /// The last batch with lines of it, or with it as a block.
     pub batch: BatchId,
@@ -41,6 +43,7 @@ impl Page {
             is_known,
             was_compared: false,
             is_reserved: false,
+            splits: false,
             is_referenced: true,
             batch: BatchId(0),
             as_block: BatchId(0),
@@ -196,6 +199,7 @@ impl super::State {
     /// Forgets what the host knows of an inode, pages that were not written back among it.
     pub fn drop_node(&mut self, ino: Ino) {
         if let Some(mut node) = self.nodes.remove(&ino) {
+            node.planned = Planned::default();
             self.drop_pages(&mut node, 0..u64::MAX);
         }
     }
@@ -212,8 +216,10 @@ impl super::State {
                     node.reserved -= 1;
                     self.reserved -= 1;
                 }
+                node.splitting -= u32::from(page.splits);
             }
         }
+        node.keep_for_mapping(&mut self.reserved);
     }
 
     /// Drops pages of a file, and has whoever reads them just now look again.

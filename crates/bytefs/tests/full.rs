@@ -1,0 +1,158 @@
+//! File systems without room: what was taken can be written, and what cannot is refused.
+
+use crate::common::{AnyClock, Fs, ram};
+use bytefs::{
+    Allocate, Caller, FormatOptions, FsError, Ino, MountOptions, Personality, SetXattr, Timestamp,
+    WriteOptions, check,
+};
+use device::Ram;
+use port::{AnyDevice, block_on};
+use units::Bytes;
+
+const CALLER: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    core: 0,
+    now: Timestamp(5),
+};
+const PAGE: u64 = 4096;
+
+const PERSONALITIES: [Personality; 4] = [
+    Personality::ByteFsDual,
+    Personality::Ext4Like,
+    Personality::F2fsLike,
+    Personality::NovaLike,
+];
+
+/// Does something to a file system of few blocks, and looks whether it is whole afterwards.
+fn on_a_small_one(personality: Personality, test: impl AsyncFnOnce(&Fs)) {
+    let idle = Ram::new(Bytes::from_kib(4), Bytes::from_kib(4));
+    block_on(&idle, async {
+        let size = Bytes::from_mib(40);
+        let device = ram(size);
+        let options = FormatOptions {
+            inodes: Some(512),
+            ..FormatOptions::new(personality)
+        };
+        Fs::format(&device, &options).await.unwrap();
+        let fs = mount(device).await;
+        test(&fs).await;
+        fs.unmount().await.unwrap();
+        let report = check(&fs.into_device(), false).await.unwrap();
+        assert!(report.is_clean(), "{personality}: {report:?}");
+    });
+}
+
+async fn mount(device: AnyDevice) -> Fs {
+    let fs = Fs::mount(device, AnyClock::Still, MountOptions::default());
+    fs.await.unwrap()
+}
+
+async fn create(fs: &Fs, name: &str) -> Ino {
+    let file = fs.create(&CALLER, Ino::ROOT, name.as_bytes(), 0o644);
+    file.await.unwrap().ino
+}
+
+async fn write(fs: &Fs, ino: Ino, page: u64, byte: u8) -> Result<(), FsError> {
+    let bytes = [byte; PAGE as usize];
+    let done = fs.write(&CALLER, ino, page * PAGE, &bytes, WriteOptions::default());
+    done.await.map(|_| ())
+}
+
+/// Leaves so many blocks, or a few less.
+async fn leave(fs: &Fs, blocks: u64) {
+    let rest = create(fs, "rest").await;
+    let mut at = 0;
+    loop {
+        let more = fs.usage().free_blocks.saturating_sub(blocks);
+        if more == 0 {
+            return;
+        }
+        let mode = Allocate::Grow;
+        let done = fs.fallocate(&CALLER, rest, mode, at * PAGE, more.min(64) * PAGE);
+        if done.await.is_err() {
+            return;
+        }
+        at += more.min(64);
+    }
+}
+
+/// Each page that is written splits an extent.
+#[test]
+fn pages_all_over_a_file_that_has_its_blocks() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let file = create(fs, "file").await;
+            let pages = fs.usage().free_blocks.saturating_sub(30);
+            let mut at = 0;
+            while at < pages {
+                let done = fs.fallocate(&CALLER, file, Allocate::Grow, at * PAGE, 16 * PAGE);
+                if done.await.is_err() {
+                    break;
+                }
+                at += 16;
+            }
+            let mut written = 0;
+            for page in (0..at).step_by(2) {
+                match write(fs, file, page, 7).await {
+                    Ok(()) => written += 1,
+                    Err(error) => assert_eq!(error, FsError::NoSpace),
+                }
+            }
+            assert!(written > 100, "{written}");
+            fs.fsync(file, false).await.unwrap();
+        });
+    }
+}
+
+/// Each of these files needs a block for its extents beside those of its pages.
+#[test]
+fn files_of_pages_that_do_not_follow_each_other() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let mut files = Vec::new();
+            for number in 0..40 {
+                files.push(create(fs, &format!("{number}")).await);
+            }
+            leave(fs, 110).await;
+            let mut written = 0;
+            for file in &files {
+                for page in [0, 10, 20] {
+                    match write(fs, *file, page, 9).await {
+                        Ok(()) => written += 1,
+                        Err(error) => assert_eq!(error, FsError::NoSpace),
+                    }
+                }
+            }
+            assert!(written > 20, "{written}");
+            fs.sync().await.unwrap();
+        });
+    }
+}
+
+/// Names, attributes and links take no block that is kept for contents.
+#[test]
+fn names_leave_what_was_promised() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let file = create(fs, "file").await;
+            // Blocks for names are ready.
+            fs.mkdir(&CALLER, Ino::ROOT, b"first", 0o755).await.unwrap();
+            leave(fs, 150).await;
+            let mut page = 0;
+            while write(fs, file, page, 3).await.is_ok() {
+                page += 3;
+            }
+            for number in 0..200 {
+                let name = format!("directory {number}");
+                let made = fs.mkdir(&CALLER, Ino::ROOT, name.as_bytes(), 0o755).await;
+                if let Ok(made) = made {
+                    let value = [1; 2000];
+                    let set = fs.set_xattr(&CALLER, made.ino, b"user.a", &value, SetXattr::Any);
+                    let _ = set.await;
+                }
+            }
+            fs.fsync(file, false).await.unwrap();
+        });
+    }
+}
