@@ -418,8 +418,8 @@ impl Tx<'_> {
     }
 
     /// Names of one bucket from a place on, in order, and the place behind the bucket; none if it
-    /// is the last one. Who wants more asks again: a directory that was large has empty buckets by the
-    /// thousand, of which one operation would have all blocks on the host.
+    /// is the last one. Who wants more asks again: a directory that was large has empty buckets by
+    /// the thousand, of which one operation would have all blocks on the host.
     pub fn list_names(
         &mut self,
         ino: Ino,
