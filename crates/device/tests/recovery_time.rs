@@ -9,6 +9,7 @@ use units::{Bytes, Picos};
 const FOUR: Filling = Filling {
     lines_per_page: 4,
     both_halves: false,
+    used_flash: false,
 };
 
 fn config(log: u64) -> DeviceConfig {
@@ -55,6 +56,16 @@ fn scan_and_flush_are_accounted() {
         "{} > 2 {least}",
         measured.flush
     );
+    // Room on the disk changes nothing of it.
+    let used = Filling {
+        used_flash: true,
+        ..FOUR
+    };
+    let used = measure(&image, &config, used, &mut || true).unwrap();
+    assert_eq!(
+        (used.recovered, used.flush),
+        (measured.recovered, measured.flush)
+    );
 }
 
 #[test]
@@ -99,7 +110,7 @@ fn channel_parallel_compaction_is_seven_times_as_fast_as_sequential() {
         let config = DeviceConfig::of_preset("opencxd", &layers).unwrap();
         let filling = Filling {
             lines_per_page: 32,
-            both_halves: false,
+            ..FOUR
         };
         let measured = measure(&place.path("image"), &config, filling, &mut || true).unwrap();
         let pages = measured.programmed_pages;
