@@ -99,7 +99,11 @@ impl<'s> Tx<'s> {
             self.state.pending_free += 1;
             self.state.batch.free(block, was_metadata);
         }
+        let batch = self.state.batch.id;
         for ino in self.gone {
+            if let Some(pmem) = &mut self.state.pmem {
+                pmem.remove(ino, batch);
+            }
             self.state.drop_node(ino);
         }
     }

@@ -193,13 +193,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut inode = tx.inode(ino)?;
             tx.erase(ino, &mut inode)
         })
-        .await?;
-        let mut state = self.state();
-        let batch = state.batch.id;
-        if let Some(pmem) = &mut state.pmem {
-            pmem.remove(ino, batch);
-        }
-        Ok(())
+        .await
     }
 
     /// Makes bytes of cached pages zero: of pages that are there, or that the device has.

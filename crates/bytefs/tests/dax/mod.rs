@@ -7,4 +7,5 @@ mod explicit;
 mod lives;
 mod lost;
 mod pressure;
+mod removed;
 mod usual;
