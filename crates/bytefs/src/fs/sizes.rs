@@ -206,7 +206,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<(), FsError> {
         self.need_edges(ino, from, to).await?;
         let mut state = self.state();
-        let State { nodes, clock, .. } = &mut *state;
+        let State {
+            nodes, clock, pmem, ..
+        } = &mut *state;
         let Some(node) = nodes.get_mut(&ino) else {
             return Ok(());
         };
@@ -227,6 +229,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             if node.dirty.insert(at) {
                 clock.dirty += 1;
+            }
+            if let Some(pmem) = pmem {
+                pmem.change(ino, begin, end - begin);
             }
         }
         Ok(())

@@ -202,6 +202,20 @@ impl Pmem {
         self.pending.insert(ino, self.mark);
     }
 
+    /// Bytes of a file, one at least, are others in the cache than the window and flash have. The
+    /// next sync of a file of which nothing is known yet takes the usual way.
+    pub fn change(&mut self, ino: Ino, at: u64, size: u64) {
+        let (first, last) = (at / PAGE, (at + size - 1) / PAGE);
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.unsynced.extend(first..=last);
+        }
+        for ((_, page), framed) in self.framed.range_mut((ino, first)..=(ino, last)) {
+            let begin = at.max(page * PAGE) - page * PAGE;
+            let end = (at + size).min((page + 1) * PAGE) - page * PAGE;
+            framed.lines |= lines(begin..end);
+        }
+    }
+
     /// These pages are written back.
     pub fn take_pages(&mut self, ino: Ino, pages: &[u64]) {
         if let Some(tracked) = self.files.get_mut(&ino) {
@@ -333,14 +347,7 @@ impl State {
         let (first, last) = (at / PAGE, (at + size - 1) / PAGE);
         let file = pmem.file(ino);
         pmem.dax.wrote(file, first, (last - first + 1) as u32, now);
-        if let Some(tracked) = pmem.files.get_mut(&ino) {
-            tracked.unsynced.extend(first..=last);
-        }
-        for ((_, page), framed) in pmem.framed.range_mut((ino, first)..=(ino, last)) {
-            let begin = at.max(page * PAGE) - page * PAGE;
-            let end = (at + size).min((page + 1) * PAGE) - page * PAGE;
-            framed.lines |= lines(begin..end);
-        }
+        pmem.change(ino, at, size);
     }
 
     /// Counts the pages that a sync of a file makes durable, and has them judged.

@@ -1,0 +1,72 @@
+//! What the clock writes back and settles, before and beside other things that are done to a file.
+
+use super::drive::{CALLER, Fs, append, create, eager, engine, formatted, run, with};
+use bytefs::{Allocate, Ino, Personality, Timestamp};
+use dax::{PolicyKind, Settings};
+
+const OF: Personality = Personality::Ext4Like;
+const PAGE: usize = 4096;
+/// Nothing in these tests is as old as this.
+const LONG_AGO: Timestamp = Timestamp(0);
+
+/// Does something to a file of three pages of ones that is durable, and syncs it; then the power
+/// goes. What is left of the file.
+fn left(has_frames: bool, test: impl AsyncFnOnce(&Fs, Ino) + 'static) -> Vec<u8> {
+    let (ran, ()) = run(engine(OF, "256KiB"), async move |device, clock| {
+        let kind = PolicyKind::Always;
+        let options = with(Some(Settings { kind, ..eager() }));
+        let fs = formatted(&device, &clock, options, OF).await;
+        let ino = create(&fs, b"file").await;
+        for _ in 0..1 + usize::from(has_frames) {
+            append(&fs, ino, 0, &[1; 3 * PAGE]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+        }
+        fs.sync().await.expect("a sync");
+        let frames = fs.dax_report().expect("it is on").frames.0;
+        assert_eq!(frames, if has_frames { 3 } else { 0 });
+        test(&fs, ino).await;
+        fs.fsync(ino, true).await.expect("a sync");
+    });
+    let (_, seen) = run(ran.power_cycled(|| false), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(None))
+            .await
+            .expect("mounts");
+        let file = fs.lookup(Ino::ROOT, b"file").await.expect("it was synced");
+        let seen = fs.read(file.ino, 0, 1 << 20, false).await;
+        seen.expect("a read")
+    });
+    seen
+}
+
+/// The bytes of such a file in which a range is others.
+fn with_range(at: usize, size: usize, byte: u8) -> Vec<u8> {
+    let mut bytes = vec![1; 3 * PAGE];
+    bytes[at..at + size].fill(byte);
+    bytes
+}
+
+/// Where two files differ first.
+fn differ(seen: &[u8], wanted: &[u8]) -> Option<usize> {
+    let differ = seen
+        .iter()
+        .zip(wanted)
+        .position(|(one, other)| one != other);
+    differ.or((seen.len() != wanted.len()).then_some(seen.len().min(wanted.len())))
+}
+
+/// The ends of a hole are bytes of pages that become zeroes, and nobody wrote them. The clock comes
+/// before they are old.
+#[test]
+fn the_ends_of_a_hole_are_durable_behind_a_sync() {
+    for has_frames in [false, true] {
+        for how in [Allocate::PunchHole, Allocate::ZeroRangeKeepSize] {
+            let seen = left(has_frames, async move |fs, ino| {
+                let hole = fs.fallocate(&CALLER, ino, how, 100, 5000);
+                hole.await.expect("a hole");
+                fs.flush_old(LONG_AGO).await.expect("the clock's part");
+            });
+            let wrong = differ(&seen, &with_range(100, 5000, 0));
+            assert_eq!(wrong, None, "{how:?}, with frames: {has_frames}");
+        }
+    }
+}
