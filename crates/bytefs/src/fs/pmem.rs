@@ -283,6 +283,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
+    /// What [`Pmem::begin_write_back`] was told of is with the device and the running batch.
+    pub(super) fn end_write_back(&self, ino: Ino) {
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.begin_write_back(ino);
+        }
+    }
+
     /// Has pages of a file be on flash alone. The caller has passed the file's gate.
     pub(super) async fn leave_pmem(&self, ino: Ino, pages: Range<u64>) -> Result<(), FsError> {
         {

@@ -82,6 +82,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         })
         .await?;
+        self.end_write_back(ino);
         let mut state = self.state();
         let batch = state.batch.id;
         if let Some(node) = state.nodes.get_mut(&ino) {
@@ -341,6 +342,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 break;
             }
         }
+        self.end_write_back(ino);
         Ok(())
     }
 

@@ -72,6 +72,9 @@ fn a_sync_behind_a_change_of_the_inode_is_a_usual_one() {
         let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
         let log = upgraded(&fs, b"log", 1).await;
         assert!(put(&fs, log, 0, 3).await);
+        fs.sync().await.expect("a sync");
+        create(&fs, b"other").await;
+        assert!(put(&fs, log, 0, 3).await, "no change of its is pending");
         let set = SetAttr {
             permissions: Some(0o640),
             ..SetAttr::default()

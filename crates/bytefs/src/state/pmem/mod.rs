@@ -51,6 +51,8 @@ struct Tracked {
     unsynced: BTreeSet<u64>,
     /// A size that syncs by the window have made durable: the file's own is not smaller.
     durable: u64,
+    /// The last batch with its inode or with lines or blocks of its pages.
+    batch: BatchId,
 }
 
 /// What syncs of files have had of the window.
@@ -143,6 +145,7 @@ impl Pmem {
             generation: None,
             unsynced: BTreeSet::new(),
             durable: 0,
+            batch: BatchId(0),
         };
         self.files.insert(ino, tracked);
         self.names.insert(id, ino);
@@ -196,7 +199,16 @@ impl Pmem {
         self.framed.len()
     }
 
-    /// Pages of a file are changed by something else than a write, or written back.
+    /// A batch has the inode of a file, or something of its pages.
+    pub fn note_batch(&mut self, ino: Ino, batch: BatchId) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.batch = batch;
+        }
+    }
+
+    /// Pages of a file are changed by something else than a write, or written back. It is said when
+    /// that begins, and again when the device has answered for all of it and the running batch has
+    /// the rest: a flush that came between has made none of it durable.
     pub fn begin_write_back(&mut self, ino: Ino) {
         self.mark += 1;
         self.pending.insert(ino, self.mark);
@@ -372,10 +384,10 @@ impl State {
         };
         let node = self.nodes.get(&ino)?;
         let pmem = self.pmem.as_mut()?;
-        if pmem.pending.contains_key(&ino) || is_changed(node.batch) {
+        let tracked = pmem.files.get(&ino)?;
+        if pmem.pending.contains_key(&ino) || is_changed(tracked.batch) {
             return None;
         }
-        let tracked = pmem.files.get(&ino)?;
         let spans = pmem.dax.spans(tracked.id);
         let mut lacking = Vec::new();
         for page in &tracked.unsynced {
