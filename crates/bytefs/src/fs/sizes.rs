@@ -73,6 +73,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.epoch.change_all();
                 state.nodes.insert(ino, node);
             }
+            if let Some(pmem) = &mut state.pmem {
+                pmem.drop_pages(ino, size.div_ceil(PAGE)..u64::MAX);
+            }
         }
         self.cut(ino, size, |inode| {
             inode.mtime = now;

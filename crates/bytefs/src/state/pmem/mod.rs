@@ -237,6 +237,13 @@ impl Pmem {
         }
     }
 
+    /// These pages are dropped: what was written to them counts for nothing.
+    pub fn drop_pages(&mut self, ino: Ino, pages: Range<u64>) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.unsynced.extract_if(pages, |_| true).for_each(drop);
+        }
+    }
+
     /// Whether a frame of a page that is to be written back is older than the page.
     pub fn has_stale_frame(&self, ino: Ino, pages: &[u64]) -> bool {
         pages.iter().any(|page| {
