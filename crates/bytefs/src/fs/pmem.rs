@@ -451,8 +451,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         header: &Header,
         frame: u32,
     ) -> Result<bool, FsError> {
-        let inode = match self.run(|tx| tx.inode(header.ino)).await {
-            Ok(inode) => inode,
+        let looked = self.run(|tx| Ok((tx.inode(header.ino)?, tx.attr(header.ino)?.mtime)));
+        let (inode, mtime) = match looked.await {
+            Ok(looked) => looked,
             Err(FsError::Stale) => return Ok(false),
             Err(error) => return Err(error),
         };
@@ -470,7 +471,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             uid: 0,
             gid: 0,
             core: 0,
-            now: Timestamp(header.written as i64),
+            // A later change may have been durable without the window, or be another frame's.
+            now: mtime.max(Timestamp(header.written as i64)),
         };
         self.need_regular(header.ino).await?;
         self.write_to_cache(&caller, header.ino, header.page * PAGE, &bytes)

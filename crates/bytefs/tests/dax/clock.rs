@@ -1,9 +1,10 @@
 //! What the clock writes back and settles, before and beside other things that are done to a file.
 
 use super::drive::{
-    CALLER, Clock, DIRECT, Drive, Fs, append, beside, create, eager, engine, formatted, run, with,
+    CALLER, Clock, DIRECT, Drive, Fs, PLAIN, append, beside, create, eager, engine, formatted, run,
+    with,
 };
-use bytefs::{Allocate, Ino, Personality, SetAttr, Timestamp};
+use bytefs::{Allocate, Caller, Ino, Personality, SetAttr, Timestamp};
 use dax::{PolicyKind, Settings};
 use units::Picos;
 
@@ -129,4 +130,36 @@ fn what_is_cut_off_while_the_clock_comes_is_durable_behind_a_sync() {
         .await;
     });
     assert_eq!(differ(&seen, &with_range(0, PAGE, 0)), None, "a hole");
+}
+
+/// A frame says when its page was written; its file may have been changed later, durably.
+#[test]
+fn a_recovery_sets_no_time_back() {
+    let later = Timestamp(1_000_000);
+    let (ran, ()) = run(engine(OF, "256KiB"), async move |device, clock| {
+        let kind = PolicyKind::Always;
+        let options = with(Some(Settings { kind, ..eager() }));
+        let fs = formatted(&device, &clock, options, OF).await;
+        let ino = create(&fs, b"file").await;
+        for byte in [1, 2] {
+            append(&fs, ino, 0, &[byte; 2 * PAGE]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+        }
+        let caller = Caller {
+            now: later,
+            ..CALLER
+        };
+        let written = fs.write(&caller, ino, PAGE as u64, &[3; PAGE], PLAIN).await;
+        assert_eq!(written, Ok(PAGE));
+        fs.fsync(ino, false).await.expect("a sync");
+        assert_eq!(fs.dax_report().expect("it is on").frames.0, 2);
+    });
+    run(ran.power_cycled(|| false), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(Some(eager()))).await;
+        let fs = fs.expect("it is mounted");
+        let recovered = fs.dax_report().expect("it is on").pmem.recovered;
+        assert_eq!(recovered, 2);
+        let file = fs.lookup(Ino::ROOT, b"file").await.expect("it was synced");
+        assert_eq!(file.mtime, later);
+    });
 }
