@@ -102,7 +102,11 @@ impl<'s> Tx<'s> {
             self.state.pending_free += 1;
             self.state.batch.free(block, was_metadata);
         }
+        let batch = self.state.batch.id;
         for ino in self.gone {
+            if let Some(pmem) = &mut self.state.pmem {
+                pmem.remove(ino, batch);
+            }
             self.state.drop_node(ino);
         }
     }
@@ -326,7 +330,13 @@ impl<'s> Tx<'s> {
     /// Changes an inode.
     pub fn put_inode(&mut self, ino: Ino, inode: &Inode) -> Done<()> {
         let (block, at) = self.geometry().inode_place(ino);
-        self.write(block, at, &inode.encode())
+        let (steps, batch) = (self.undo.len(), self.state.batch.id);
+        self.write(block, at, &inode.encode())?;
+        let is_changed = self.undo.len() > steps;
+        if let Some(pmem) = self.state.pmem.as_mut().filter(|_| is_changed) {
+            pmem.note_batch(ino, batch);
+        }
+        Ok(())
     }
 
     /// A free inode's number, and how often it was given with this time.

@@ -118,6 +118,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.posted += u64::from(by_bytes);
             }
         }
+        self.end_write_back(ino);
         drop(writing);
         Ok(true)
     }

@@ -283,6 +283,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
+    /// What [`Pmem::begin_write_back`] was told of is with the device and the running batch.
+    pub(super) fn end_write_back(&self, ino: Ino) {
+        if let Some(pmem) = &mut self.state().pmem {
+            pmem.begin_write_back(ino);
+        }
+    }
+
     /// Has pages of a file be on flash alone. The caller has passed the file's gate.
     pub(super) async fn leave_pmem(&self, ino: Ino, pages: Range<u64>) -> Result<(), FsError> {
         {
@@ -444,8 +451,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         header: &Header,
         frame: u32,
     ) -> Result<bool, FsError> {
-        let inode = match self.run(|tx| tx.inode(header.ino)).await {
-            Ok(inode) => inode,
+        let looked = self.run(|tx| Ok((tx.inode(header.ino)?, tx.attr(header.ino)?.mtime)));
+        let (inode, mtime) = match looked.await {
+            Ok(looked) => looked,
             Err(FsError::Stale) => return Ok(false),
             Err(error) => return Err(error),
         };
@@ -463,7 +471,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             uid: 0,
             gid: 0,
             core: 0,
-            now: Timestamp(header.written as i64),
+            // A later change may have been durable without the window, or be another frame's.
+            now: mtime.max(Timestamp(header.written as i64)),
         };
         self.need_regular(header.ino).await?;
         self.write_to_cache(&caller, header.ino, header.page * PAGE, &bytes)

@@ -73,6 +73,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.epoch.change_all();
                 state.nodes.insert(ino, node);
             }
+            if let Some(pmem) = &mut state.pmem {
+                pmem.drop_pages(ino, size.div_ceil(PAGE)..u64::MAX);
+            }
         }
         self.cut(ino, size, |inode| {
             inode.mtime = now;
@@ -82,6 +85,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         })
         .await?;
+        self.end_write_back(ino);
         let mut state = self.state();
         let batch = state.batch.id;
         if let Some(node) = state.nodes.get_mut(&ino) {
@@ -193,13 +197,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut inode = tx.inode(ino)?;
             tx.erase(ino, &mut inode)
         })
-        .await?;
-        let mut state = self.state();
-        let batch = state.batch.id;
-        if let Some(pmem) = &mut state.pmem {
-            pmem.remove(ino, batch);
-        }
-        Ok(())
+        .await
     }
 
     /// Makes bytes of cached pages zero: of pages that are there, or that the device has.
@@ -212,7 +210,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<(), FsError> {
         self.need_edges(ino, from, to).await?;
         let mut state = self.state();
-        let State { nodes, clock, .. } = &mut *state;
+        let State {
+            nodes, clock, pmem, ..
+        } = &mut *state;
         let Some(node) = nodes.get_mut(&ino) else {
             return Ok(());
         };
@@ -233,6 +233,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             if node.dirty.insert(at) {
                 clock.dirty += 1;
+            }
+            if let Some(pmem) = pmem {
+                pmem.change(ino, begin, end - begin);
             }
         }
         Ok(())
@@ -342,6 +345,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 break;
             }
         }
+        self.end_write_back(ino);
         Ok(())
     }
 

@@ -132,7 +132,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Before::Nothing => return Ok(()),
                 Before::Extents => {}
                 Before::Commit(batch) => self.commit_through(batch).await?,
-                Before::Plan(plan) => self.carry_out(ino, plan, in_place).await?,
+                Before::Plan(plan) => {
+                    self.carry_out(ino, plan, in_place).await?;
+                    self.end_write_back(ino);
+                }
             }
         }
     }
@@ -247,8 +250,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             for (at, line, _) in lines {
                 tx.state.batch.add_data(*at, *line);
             }
+            if let Some(pmem) = &mut tx.state.pmem {
+                pmem.note_batch(ino, batch);
+            }
             if let Some(node) = tx.state.nodes.get_mut(&ino) {
-                node.batch = batch;
                 for (_, _, page) in lines {
                     if let Some(page) = node.pages.get_mut(page) {
                         page.batch = batch;
@@ -335,6 +340,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 for (block, data, _) in &plan.journaled {
                     tx.state.batch.add_content(*block, Box::new(**data));
                 }
+                if let Some(pmem) = &mut tx.state.pmem
+                    && !(data.is_empty() && plan.journaled.is_empty())
+                {
+                    pmem.note_batch(ino, batch);
+                }
                 if let Some(node) = tx.state.nodes.get_mut(&ino) {
                     for (.., page) in &plan.journaled {
                         if let Some(page) = node.pages.get_mut(page) {
@@ -344,7 +354,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     if inode != old {
                         node.written = None;
                     }
-                    node.batch = batch;
                     for (_, _, page) in &data {
                         if let Some(page) = node.pages.get_mut(page) {
                             page.batch = batch;

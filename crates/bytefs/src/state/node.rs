@@ -3,7 +3,6 @@
 
 use crate::gate::Gate;
 use crate::layout::{Inode, SLOTS_OF_BLOCK};
-use crate::state::batch::BatchId;
 use crate::state::extents::Extents;
 use crate::state::pages::Page;
 use crate::{FileKind, Timestamp};
@@ -104,8 +103,6 @@ pub(crate) struct Node {
     pub gate: Gate,
     /// Counts what makes reads of the device that are under way worthless.
     pub epoch: Epoch,
-    /// The last batch that changed the inode.
-    pub batch: BatchId,
     /// How often lines were posted to the device under no transaction.
     pub posted: u64,
     /// So many of them survive a power cut.
@@ -133,7 +130,6 @@ impl Node {
             dirty_since: Timestamp(0),
             gate: Gate::default(),
             epoch: Epoch::default(),
-            batch: BatchId(0),
             posted: 0,
             persisted: 0,
             read_end: 0,

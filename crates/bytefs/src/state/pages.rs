@@ -225,9 +225,12 @@ impl super::State {
     /// Drops pages of a file, and has whoever reads them just now look again.
     pub fn forget_pages(&mut self, ino: Ino, range: Range<u64>) {
         if let Some(mut node) = self.nodes.remove(&ino) {
-            self.drop_pages(&mut node, range);
+            self.drop_pages(&mut node, range.clone());
             node.epoch.change_all();
             self.nodes.insert(ino, node);
+        }
+        if let Some(pmem) = &mut self.pmem {
+            pmem.drop_pages(ino, range);
         }
     }
 

@@ -11,7 +11,8 @@ use port::{
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{ByteAddr, Picos, TxId};
@@ -91,6 +92,8 @@ pub(super) struct Drive {
     posted: Rc<RefCell<Posted>>,
     /// How long the device lets a persist of the window wait.
     pub(super) hesitates: Rc<Cell<Picos>>,
+    /// How long it lets a write of blocks wait before it takes it.
+    pub(super) is_slow: Rc<Cell<Picos>>,
     /// What fails from now on.
     pub(super) fails: Rc<Cell<Option<Fault>>>,
 }
@@ -144,8 +147,12 @@ impl Future for Pending<'_> {
             let Some(asked) = self.ask() else {
                 return Poll::Pending;
             };
-            let span = self.drive.hesitates.get();
-            if matches!(asked, Asked::Persist(_)) && span != Picos::ZERO {
+            let span = match self.command {
+                Command::PersistPmem => self.drive.hesitates.get(),
+                Command::WriteBlocks(_) => self.drive.is_slow.get(),
+                _ => Picos::ZERO,
+            };
+            if span != Picos::ZERO {
                 let clock = self.drive.clock.clone();
                 let until = port::Clock::now(&clock) + span;
                 self.delay = Some(Box::pin(async move {
@@ -332,6 +339,7 @@ pub(super) fn run_for<T: 'static>(
         left: Rc::new(Cell::new(requests)),
         posted: Rc::default(),
         hesitates: Rc::new(Cell::new(Picos::ZERO)),
+        is_slow: Rc::new(Cell::new(Picos::ZERO)),
         fails: Rc::default(),
     };
     let posted = Rc::clone(&device.posted);
@@ -415,4 +423,15 @@ pub(super) async fn put(fs: &Fs, ino: Ino, page: u64, byte: u8) -> bool {
     append(fs, ino, page * 4096, &[byte; 4096]).await;
     fs.fsync(ino, true).await.expect("a sync");
     light() > before
+}
+
+/// Runs one until it ends, and another one beside it for as long.
+pub(super) async fn beside(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let mut is_over = false;
+    poll_fn(|context| {
+        is_over = is_over || other.as_mut().poll(context).is_ready();
+        one.as_mut().poll(context)
+    })
+    .await;
 }

@@ -1,10 +1,8 @@
 //! Stores to the window that were not persisted are lost.
 
-use super::drive::{Fs, append, create, eager, engine, formatted, run, run_for, with};
+use super::drive::{Fs, append, beside, create, eager, engine, formatted, run, run_for, with};
 use bytefs::{Ino, Personality};
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use units::{Picos, Stream};
 
@@ -19,17 +17,6 @@ async fn frame(fs: &Fs, ino: Ino, pages: u64) {
             fs.fsync(ino, true).await.expect("a sync");
         }
     }
-}
-
-/// Runs one until it ends, and another one beside it for as long.
-async fn beside(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let mut is_over = false;
-    poll_fn(|context| {
-        is_over = is_over || other.as_mut().poll(context).is_ready();
-        one.as_mut().poll(context)
-    })
-    .await;
 }
 
 /// Two tasks: one syncs a file for which there are no frames, so that those of the other file are

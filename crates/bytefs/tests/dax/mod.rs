@@ -1,10 +1,12 @@
 //! Files whose syncs the device's persistent memory answers: what that costs, and what a power cut
 //! leaves.
 
+mod clock;
 mod costs;
 mod drive;
 mod explicit;
 mod lives;
 mod lost;
 mod pressure;
+mod removed;
 mod usual;

@@ -1,7 +1,7 @@
 //! Syncs that take the usual way although their range is upgraded.
 
-use super::drive::{CALLER, Fs, create, eager, engine, formatted, put, run, with};
-use bytefs::{Ino, Personality, SetAttr, SetXattr};
+use super::drive::{CALLER, Fs, append, create, eager, engine, formatted, put, run, with};
+use bytefs::{Allocate, Ino, Personality, SetAttr, SetXattr};
 
 const OF: Personality = Personality::Ext4Like;
 /// 14 frames.
@@ -72,6 +72,9 @@ fn a_sync_behind_a_change_of_the_inode_is_a_usual_one() {
         let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
         let log = upgraded(&fs, b"log", 1).await;
         assert!(put(&fs, log, 0, 3).await);
+        fs.sync().await.expect("a sync");
+        create(&fs, b"other").await;
+        assert!(put(&fs, log, 0, 3).await, "no change of its is pending");
         let set = SetAttr {
             permissions: Some(0o640),
             ..SetAttr::default()
@@ -81,4 +84,39 @@ fn a_sync_behind_a_change_of_the_inode_is_a_usual_one() {
         assert!(put(&fs, log, 0, 5).await);
     });
     assert_eq!(left(&ran, &["log"]), [Some(5)]);
+}
+
+/// Pages that were written and cut off, or punched out, before a sync are synced by none.
+#[test]
+fn pages_that_are_gone_count_for_nothing() {
+    for is_cut in [true, false] {
+        run(engine(OF, SMALL), async move |device, clock| {
+            let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+            let log = create(&fs, b"log").await;
+            append(&fs, log, 0, &[1; 8 * 4096]).await;
+            fs.fsync(log, true).await.expect("a sync");
+            append(&fs, log, 4 * 4096, &[2; 4 * 4096]).await;
+            if is_cut {
+                let set = SetAttr {
+                    size: Some(4096),
+                    ..SetAttr::default()
+                };
+                fs.setattr(&CALLER, log, set).await.expect("a size");
+            } else {
+                let (at, size) = (4 * 4096, 4 * 4096);
+                let hole = fs.fallocate(&CALLER, log, Allocate::PunchHole, at, size);
+                hole.await.expect("a hole");
+            }
+            for _ in 0..3 {
+                fs.fsync(log, true).await.expect("a sync");
+            }
+            let view = fs.dax_view().expect("it is on");
+            let ranges = view.files[0].ranges.iter();
+            let synced = ranges.filter(|(range, _)| range.pages.start >= 4);
+            let counts: Vec<_> = synced.map(|(range, _)| range.counts.write_backs).collect();
+            // A range that is cut off is forgotten.
+            let wanted = if is_cut { vec![] } else { vec![4] };
+            assert_eq!(counts, wanted, "cut off: {is_cut}");
+        });
+    }
 }

@@ -51,6 +51,8 @@ struct Tracked {
     unsynced: BTreeSet<u64>,
     /// A size that syncs by the window have made durable: the file's own is not smaller.
     durable: u64,
+    /// The last batch with its inode or with lines or blocks of its pages.
+    batch: BatchId,
 }
 
 /// What syncs of files have had of the window.
@@ -143,6 +145,7 @@ impl Pmem {
             generation: None,
             unsynced: BTreeSet::new(),
             durable: 0,
+            batch: BatchId(0),
         };
         self.files.insert(ino, tracked);
         self.names.insert(id, ino);
@@ -196,10 +199,33 @@ impl Pmem {
         self.framed.len()
     }
 
-    /// Pages of a file are changed by something else than a write, or written back.
+    /// A batch has the inode of a file, or something of its pages.
+    pub fn note_batch(&mut self, ino: Ino, batch: BatchId) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.batch = batch;
+        }
+    }
+
+    /// Pages of a file are changed by something else than a write, or written back. It is said when
+    /// that begins, and again when the device has answered for all of it and the running batch has
+    /// the rest: a flush that came between has made none of it durable.
     pub fn begin_write_back(&mut self, ino: Ino) {
         self.mark += 1;
         self.pending.insert(ino, self.mark);
+    }
+
+    /// Bytes of a file, one at least, are others in the cache than the window and flash have. The
+    /// next sync of a file of which nothing is known yet takes the usual way.
+    pub fn change(&mut self, ino: Ino, at: u64, size: u64) {
+        let (first, last) = (at / PAGE, (at + size - 1) / PAGE);
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.unsynced.extend(first..=last);
+        }
+        for ((_, page), framed) in self.framed.range_mut((ino, first)..=(ino, last)) {
+            let begin = at.max(page * PAGE) - page * PAGE;
+            let end = (at + size).min((page + 1) * PAGE) - page * PAGE;
+            framed.lines |= lines(begin..end);
+        }
     }
 
     /// These pages are written back.
@@ -208,6 +234,13 @@ impl Pmem {
             for page in pages {
                 tracked.unsynced.remove(page);
             }
+        }
+    }
+
+    /// These pages are dropped: what was written to them counts for nothing.
+    pub fn drop_pages(&mut self, ino: Ino, pages: Range<u64>) {
+        if let Some(tracked) = self.files.get_mut(&ino) {
+            tracked.unsynced.extract_if(pages, |_| true).for_each(drop);
         }
     }
 
@@ -333,14 +366,7 @@ impl State {
         let (first, last) = (at / PAGE, (at + size - 1) / PAGE);
         let file = pmem.file(ino);
         pmem.dax.wrote(file, first, (last - first + 1) as u32, now);
-        if let Some(tracked) = pmem.files.get_mut(&ino) {
-            tracked.unsynced.extend(first..=last);
-        }
-        for ((_, page), framed) in pmem.framed.range_mut((ino, first)..=(ino, last)) {
-            let begin = at.max(page * PAGE) - page * PAGE;
-            let end = (at + size).min((page + 1) * PAGE) - page * PAGE;
-            framed.lines |= lines(begin..end);
-        }
+        pmem.change(ino, at, size);
     }
 
     /// Counts the pages that a sync of a file makes durable, and has them judged.
@@ -365,10 +391,10 @@ impl State {
         };
         let node = self.nodes.get(&ino)?;
         let pmem = self.pmem.as_mut()?;
-        if pmem.pending.contains_key(&ino) || is_changed(node.batch) {
+        let tracked = pmem.files.get(&ino)?;
+        if pmem.pending.contains_key(&ino) || is_changed(tracked.batch) {
             return None;
         }
-        let tracked = pmem.files.get(&ino)?;
         let spans = pmem.dax.spans(tracked.id);
         let mut lacking = Vec::new();
         for page in &tracked.unsynced {
