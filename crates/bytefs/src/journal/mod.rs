@@ -97,18 +97,18 @@ impl Journal {
     pub async fn replay<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<(), MountError> {
         match self {
             // The device has done it when it was opened, and `Journal::open`.
             Self::Firmware | Self::Logs(_) => Ok(()),
-            Self::Lines(journal) => journal.replay(fs).await,
+            Self::Lines(journal) => Ok(journal.replay(fs).await?),
             Self::Blocks(journal) => journal.replay(fs).await,
-            Self::Segments => segments::replay(fs).await,
+            Self::Segments => Ok(segments::replay(fs).await?),
         }
     }
 
-    /// Begins, where a mount has something to write before anything changes: with logs of inodes,
-    /// which are recovered here.
+    /// Begins, where a mount has something to read or write before anything changes: with logs of
+    /// inodes, which are recovered here, and with blocks behind an unmount.
     pub async fn open<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
@@ -116,6 +116,10 @@ impl Journal {
     ) -> Result<(), MountError> {
         match self {
             Self::Logs(journal) => journal.open(fs, superblock).await,
+            // The first mount finds nothing, and whoever was not unmounted was replayed.
+            Self::Blocks(journal) if superblock.is_clean && superblock.mounts > 0 => {
+                journal.open(fs).await
+            }
             _ => Ok(()),
         }
     }
