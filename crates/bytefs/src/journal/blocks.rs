@@ -274,6 +274,16 @@ impl BlockJournal {
         Ok(self.write_first(fs).await?)
     }
 
+    /// Whether there are records that are not in their places.
+    ///
+    /// # Errors
+    /// It cannot be said: the journal is damaged, or the device fails.
+    pub async fn holds<D: Device>(device: &D, geometry: &Geometry) -> Result<bool, MountError> {
+        let mut journal = Self::new(geometry);
+        journal.find_records(device).await?;
+        Ok(journal.read_record(device).await?.is_some())
+    }
+
     /// The record at the head, if it is whole.
     async fn read_record<D: Device>(&self, device: &D) -> Result<Option<Found>, DeviceError> {
         let mut record = vec![0; BLOCK];

@@ -25,6 +25,30 @@ use units::{ByteAddr, TxId};
 /// Where a line goes, and its bytes.
 pub(crate) type Line = (ByteAddr, [u8; LINE]);
 
+/// Whether a journal on the host's side holds what is not in its place yet, on a device that was not
+/// unmounted. Records of contents and logs of inodes are not meant.
+///
+/// # Errors
+/// It cannot be said: what it holds is damaged or lost, or the device fails.
+pub(crate) async fn holds<D: Device>(
+    device: &D,
+    superblock: &Superblock,
+    geometry: &Geometry,
+) -> Result<bool, MountError> {
+    match superblock.personality {
+        Personality::ByteFs | Personality::ByteFsLog | Personality::NovaLike => Ok(false),
+        Personality::ByteFsDual | Personality::PmfsLike => {
+            LineJournal::holds(device, geometry).await
+        }
+        Personality::Ext4Like => BlockJournal::holds(device, geometry).await,
+        Personality::F2fsLike => {
+            let loaded = crate::segments::load(device, superblock, geometry).await?;
+            let records = crate::segments::records_of(device, &loaded.segments).await?;
+            Ok(!records.is_empty())
+        }
+    }
+}
+
 /// One of the ways.
 pub(crate) enum Journal {
     /// Transactions of the firmware.
@@ -101,7 +125,7 @@ impl Journal {
         match self {
             // The device has done it when it was opened, and `Journal::open`.
             Self::Firmware | Self::Logs(_) => Ok(()),
-            Self::Lines(journal) => Ok(journal.replay(fs).await?),
+            Self::Lines(journal) => journal.replay(fs).await,
             Self::Blocks(journal) => journal.replay(fs).await,
             Self::Segments => Ok(segments::replay(fs).await?),
         }
