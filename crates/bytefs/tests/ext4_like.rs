@@ -134,3 +134,19 @@ fn files_of_several_processors_are_neighbours() {
     };
     assert_eq!(journaled(4), journaled(1));
 }
+
+/// Records of a mount go on where those of the one before have ended, for recovery looks there.
+#[test]
+fn what_is_synced_behind_a_second_mount_is_recovered() {
+    run(async |fs| {
+        file(&fs).await;
+        fs.unmount().await.unwrap();
+        let mount = |device| Fs::mount(device, AnyClock::Still, MountOptions::default());
+        let fs = mount(fs.into_device()).await.unwrap();
+        let made = fs.create(&CALLER, Ino::ROOT, b"second", 0o600).await;
+        fs.fsync(made.unwrap().ino, false).await.unwrap();
+        // As behind a power cut.
+        let fs = mount(fs.into_device()).await.unwrap();
+        fs.lookup(Ino::ROOT, b"second").await.unwrap();
+    });
+}

@@ -10,12 +10,12 @@ mod repair;
 mod walk;
 
 use crate::fs::{FileSystem, MountOptions, address};
-use crate::journal::contents;
-use crate::layout::{BLOCK, Personality, Superblock};
+use crate::journal::{self, contents};
+use crate::layout::{BLOCK, Superblock};
 use crate::logs;
 use crate::{BlockNo, Ino, MountError};
 use core::fmt;
-use port::{Acknowledge, Clock, Device};
+use port::{Acknowledge, Clock, Device, DeviceError};
 use units::{Picos, Time};
 use walk::Walk;
 
@@ -58,6 +58,14 @@ impl CheckReport {
     pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// Notes what is wrong, about which nothing was done yet.
+    fn tell(&mut self, what: impl Into<String>) {
+        self.problems.push(Problem {
+            what: what.into(),
+            repaired: None,
+        });
+    }
 }
 
 /// A clock for who waits for the device alone.
@@ -78,56 +86,19 @@ impl Clock for NoClock {
 /// One that was not unmounted is recovered first, which mounting would do too: its journal is
 /// replayed, and files that were unlinked while they were open are removed. Without `repair`
 /// nothing else is changed; over an [`Overlay`](crate::Overlay) that keeps what is written the
-/// device below is not changed at all.
+/// device below is not changed at all. If its journal cannot be read, or the device does not take what it
+/// holds, that is the only problem told and nothing is repaired: what was synced last may be there
+/// alone.
 ///
 /// # Errors
 /// There is no file system, or of a later version; the device fails.
 pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, MountError> {
     let mut report = CheckReport::default();
     let mut superblock = superblock(device, repair, &mut report).await?;
-    let shared = Shared(device);
     if !superblock.is_clean {
-        if let Some(left) = leave_record(device, &superblock, repair, None).await? {
-            report.problems.push(left);
-            if !repair {
-                return Ok(report);
-            }
-        }
-        report.was_recovered = true;
-        // It may be too damaged to be mounted: then that is what is told below.
-        let mounted = FileSystem::mount(shared, NoClock, MountOptions::default()).await;
-        match mounted {
-            Ok(fs) => {
-                let _ = fs.unmount().await;
-                superblock = crate::fs::read_superblock(device).await?;
-            }
-            // What was synced since the last checkpoint is in records, which a repair would
-            // write over.
-            Err(error) if superblock.personality == Personality::F2fsLike => {
-                report.was_recovered = false;
-                let what = format!(
-                    "it was not unmounted and cannot be recovered: {error}; nothing is repaired, \
-                     for that would lose what was synced last"
-                );
-                report.problems.push(Problem {
-                    what,
-                    repaired: None,
-                });
-                return Ok(report);
-            }
-            Err(error) if superblock.personality.is_synchronous() => {
-                let left = leave_logs(device, &superblock, repair, &error).await?;
-                report.was_recovered = left.repaired.is_some();
-                report.problems.push(left);
-                if !repair {
-                    return Ok(report);
-                }
-            }
-            // Nothing may bring the record to its places once these are somebody else's.
-            Err(error) => {
-                let left = leave_record(device, &superblock, repair, Some(&error)).await?;
-                report.problems.extend(left);
-            }
+        let recovered = recover(device, &mut superblock, repair, &mut report).await?;
+        if recovered == Recovered::Not {
+            return Ok(report);
         }
     }
     let mut walk = Walk::new(device, superblock).await?;
@@ -140,6 +111,100 @@ pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, M
         repair::repair(&mut walk, &mut report).await?;
     }
     Ok(report)
+}
+
+/// What came of a file system that was not unmounted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Recovered {
+    /// No journal holds anything of it any more: it can be looked at.
+    Yes,
+    /// What is in its places is not what was made durable, so that nothing may be said or made of
+    /// it.
+    Not,
+}
+
+/// Recovers what was not unmounted, and says why it could not be.
+async fn recover<D: Device>(
+    device: &D,
+    superblock: &mut Superblock,
+    repair: bool,
+    report: &mut CheckReport,
+) -> Result<Recovered, MountError> {
+    let go_on = |repair| {
+        if repair {
+            Recovered::Yes
+        } else {
+            Recovered::Not
+        }
+    };
+    if let Some(left) = leave_record(device, superblock, repair, None).await? {
+        report.problems.push(left);
+        if !repair {
+            return Ok(Recovered::Not);
+        }
+    }
+    let fs = FileSystem::mount(Shared(device), NoClock, MountOptions::default()).await;
+    let error = match fs {
+        Ok(fs) => match fs.unmount().await {
+            Ok(()) => {
+                report.was_recovered = true;
+                *superblock = crate::fs::read_superblock(device).await?;
+                return Ok(Recovered::Yes);
+            }
+            Err(error) => {
+                report.tell(format!(
+                    "it was not unmounted, and behind its recovery it cannot be: {error}; nothing \
+                     is repaired"
+                ));
+                return Ok(Recovered::Not);
+            }
+        },
+        Err(error) => error,
+    };
+    if superblock.personality.is_synchronous() {
+        let left = leave_logs(device, superblock, repair, &error).await?;
+        report.was_recovered = left.repaired.is_some();
+        report.problems.push(left);
+        return Ok(go_on(repair));
+    }
+    // Nothing may bring the record to its places once these are somebody else's.
+    if let Some(left) = leave_record(device, superblock, repair, Some(&error)).await? {
+        report.problems.push(left);
+        return Ok(go_on(repair));
+    }
+    let geometry = superblock.geometry().ok_or(MountError::Damaged {
+        what: "the superblock".into(),
+    })?;
+    let error = match journal::holds(device, superblock, &geometry).await {
+        // It is in its places, and what cannot be mounted is what the walk looks at.
+        Ok(false) if !is_of_device(&error) => {
+            report.was_recovered = true;
+            *superblock = crate::fs::read_superblock(device).await?;
+            report.tell(format!(
+                "it was not unmounted, and behind its recovery it cannot be mounted: {error}"
+            ));
+            return Ok(Recovered::Yes);
+        }
+        Ok(false) => {
+            report.tell(format!(
+                "it was not unmounted and cannot be recovered: {error}; nothing is repaired"
+            ));
+            return Ok(Recovered::Not);
+        }
+        Ok(true) => error,
+        Err(error) => error,
+    };
+    // What was synced last is in the journal alone, which a repair would leave behind.
+    report.tell(format!(
+        "it was not unmounted and cannot be recovered: {error}; nothing is repaired, for that \
+         would lose what was synced last"
+    ));
+    Ok(Recovered::Not)
+}
+
+/// Whether an error says that the device does not do its work, and nothing of what is on it.
+fn is_of_device(error: &MountError) -> bool {
+    matches!(error, MountError::Failed(error) if !matches!(error, DeviceError::Lost { .. }))
 }
 
 /// Contents that were about to overwrite others are given up, if that is to be repaired, where they

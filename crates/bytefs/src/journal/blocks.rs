@@ -5,12 +5,12 @@
 //! numbers (of the blocks that follow, and of blocks that are none of metadata any more), those
 //! blocks, and a block that ends it, with the sum of all. Records go round.
 
-use crate::BlockNo;
 use crate::fs::{FileSystem, address};
 use crate::gate::join_all;
 use crate::layout::{BLOCK, Geometry, get_u32, get_u64, put_u32, put_u64, sum};
 use crate::state::batch::Sealed;
 use crate::stats::Class;
+use crate::{BlockNo, MountError};
 use port::{Acknowledge, Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
 use units::ByteAddr;
@@ -227,21 +227,35 @@ impl BlockJournal {
         Self::write(fs, at, &first, Class::Journal, Acknowledge::Durable).await
     }
 
-    pub async fn replay<D: Device, C: Clock>(
-        &mut self,
-        fs: &FileSystem<D, C>,
-    ) -> Result<(), DeviceError> {
+    /// Goes on where the first block of the area says; a new area begins at its first record.
+    async fn find_records<D: Device>(&mut self, device: &D) -> Result<(), MountError> {
         let mut first = vec![0; BLOCK];
         let at = address(BlockNo(self.area.start));
-        fs.device.read_blocks(at, &mut first).await?;
+        device.read_blocks(at, &mut first).await?;
         let is_whole = get_u32(&first, BLOCK - 4) == sum(&first[..BLOCK - 4]);
         if get_u32(&first, 0) == MAGIC_FIRST && is_whole {
             self.oldest = get_u64(&first, 8);
             self.tail = get_u32(&first, 16) % self.room();
         }
         (self.head, self.sequence) = (self.tail, self.oldest);
+        Ok(())
+    }
+
+    /// Goes on behind the records of earlier mounts: recovery looks for the next one there.
+    pub async fn open<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), MountError> {
+        self.find_records(&fs.device).await
+    }
+
+    pub async fn replay<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), MountError> {
+        self.find_records(&fs.device).await?;
         let mut found: BTreeMap<BlockNo, Box<[u8; BLOCK]>> = BTreeMap::new();
-        while let Some((length, blocks, revoked)) = self.read_record(fs).await? {
+        while let Some((length, blocks, revoked)) = self.read_record(&fs.device).await? {
             for block in revoked {
                 found.remove(&block);
             }
@@ -257,16 +271,23 @@ impl BlockJournal {
         Self::write_all(fs, &parts, None).await?;
         fs.barrier().await?;
         (self.tail, self.oldest) = (self.head, self.sequence);
-        self.write_first(fs).await
+        Ok(self.write_first(fs).await?)
+    }
+
+    /// Whether there are records that are not in their places.
+    ///
+    /// # Errors
+    /// It cannot be said: the journal is damaged, or the device fails.
+    pub async fn holds<D: Device>(device: &D, geometry: &Geometry) -> Result<bool, MountError> {
+        let mut journal = Self::new(geometry);
+        journal.find_records(device).await?;
+        Ok(journal.read_record(device).await?.is_some())
     }
 
     /// The record at the head, if it is whole.
-    async fn read_record<D: Device, C: Clock>(
-        &self,
-        fs: &FileSystem<D, C>,
-    ) -> Result<Option<Found>, DeviceError> {
+    async fn read_record<D: Device>(&self, device: &D) -> Result<Option<Found>, DeviceError> {
         let mut record = vec![0; BLOCK];
-        fs.device
+        device
             .read_blocks(self.place(self.head), &mut record)
             .await?;
         let (count, revoked) = (get_u32(&record, 16), get_u32(&record, 20));
@@ -278,14 +299,14 @@ impl BlockJournal {
         }
         for block in 1..=count {
             let mut bytes = vec![0; BLOCK];
-            fs.device
+            device
                 .read_blocks(self.place(self.head + block), &mut bytes)
                 .await?;
             record.extend_from_slice(&bytes);
         }
         let mut end = vec![0; BLOCK];
         let at = self.place(self.head + count + 1);
-        fs.device.read_blocks(at, &mut end).await?;
+        device.read_blocks(at, &mut end).await?;
         let ends = get_u32(&end, 0) == MAGIC_END
             && get_u64(&end, 8) == self.sequence
             && get_u32(&end, 16) == sum(&record);

@@ -6,6 +6,7 @@
 //! and whether it is to be replayed. Behind it come groups of a line of addresses and the lines.
 
 use super::Line;
+use crate::MountError;
 use crate::fs::FileSystem;
 use crate::layout::{
     BLOCK, Geometry, LINE, get_u32, get_u64, is_sealed, put_u32, put_u64, seal, sum,
@@ -17,6 +18,9 @@ use units::{ByteAddr, TxId};
 
 /// Addresses that a line has room for, beside its sum.
 const GROUP: usize = 7;
+
+/// A record as it was read: how many lines it has, their sum, and the lines that it is about.
+type Record = (usize, u32, Vec<Line>);
 
 pub(crate) struct LineJournal {
     at: ByteAddr,
@@ -120,21 +124,20 @@ impl LineJournal {
         fs.persist_lines().await
     }
 
-    pub async fn replay<D: Device, C: Clock>(
-        &mut self,
-        fs: &FileSystem<D, C>,
-    ) -> Result<(), DeviceError> {
+    /// The record, if it counts, and its sum.
+    async fn read<D: Device>(&mut self, device: &D) -> Result<Option<Record>, MountError> {
         let mut head = [0; LINE];
-        fs.device.read(self.at, &mut head).await?;
+        device.read(self.at, &mut head).await?;
         self.sequence = get_u64(&head, 0);
         let count = get_u32(&head, 8) as usize;
         if !is_sealed(&head) || get_u32(&head, 16) == 0 || count >= self.room {
-            return Ok(());
+            return Ok(None);
         }
         let mut bytes = vec![0; count * LINE];
-        fs.device.read(self.place(1), &mut bytes).await?;
-        if sum(&bytes) != get_u32(&head, 12) {
-            return Ok(());
+        device.read(self.place(1), &mut bytes).await?;
+        let sum_of_all = get_u32(&head, 12);
+        if sum(&bytes) != sum_of_all {
+            return Ok(None);
         }
         let mut lines = Vec::new();
         let mut rest = bytes.chunks_exact(LINE);
@@ -146,11 +149,29 @@ impl LineJournal {
                 lines.push((ByteAddr::new(get_u64(addresses, index * 8)), copy));
             }
         }
+        Ok(Some((count, sum_of_all, lines)))
+    }
+
+    /// Whether there is a record that is not in its places.
+    ///
+    /// # Errors
+    /// It cannot be said: the journal is damaged, or the device fails.
+    pub async fn holds<D: Device>(device: &D, geometry: &Geometry) -> Result<bool, MountError> {
+        let mut journal = Self::new(geometry, false);
+        Ok(journal.read(device).await?.is_some())
+    }
+
+    pub async fn replay<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), MountError> {
+        let Some((count, sum, lines)) = self.read(&fs.device).await? else {
+            return Ok(());
+        };
         fs.write_lines(&lines, TxId::NONE, Class::Metadata).await?;
         fs.persist_lines().await?;
-        let sum = get_u32(&head, 12);
         fs.write_lines(&[self.head(count, sum, false)], TxId::NONE, Class::Journal)
             .await?;
-        fs.persist_lines().await
+        Ok(fs.persist_lines().await?)
     }
 }

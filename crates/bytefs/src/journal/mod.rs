@@ -25,6 +25,30 @@ use units::{ByteAddr, TxId};
 /// Where a line goes, and its bytes.
 pub(crate) type Line = (ByteAddr, [u8; LINE]);
 
+/// Whether a journal on the host's side holds what is not in its place yet, on a device that was not
+/// unmounted. Records of contents and logs of inodes are not meant.
+///
+/// # Errors
+/// It cannot be said: what it holds is damaged or lost, or the device fails.
+pub(crate) async fn holds<D: Device>(
+    device: &D,
+    superblock: &Superblock,
+    geometry: &Geometry,
+) -> Result<bool, MountError> {
+    match superblock.personality {
+        Personality::ByteFs | Personality::ByteFsLog | Personality::NovaLike => Ok(false),
+        Personality::ByteFsDual | Personality::PmfsLike => {
+            LineJournal::holds(device, geometry).await
+        }
+        Personality::Ext4Like => BlockJournal::holds(device, geometry).await,
+        Personality::F2fsLike => {
+            let loaded = crate::segments::load(device, superblock, geometry).await?;
+            let records = crate::segments::records_of(device, &loaded.segments).await?;
+            Ok(!records.is_empty())
+        }
+    }
+}
+
 /// One of the ways.
 pub(crate) enum Journal {
     /// Transactions of the firmware.
@@ -97,18 +121,18 @@ impl Journal {
     pub async fn replay<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
-    ) -> Result<(), DeviceError> {
+    ) -> Result<(), MountError> {
         match self {
             // The device has done it when it was opened, and `Journal::open`.
             Self::Firmware | Self::Logs(_) => Ok(()),
             Self::Lines(journal) => journal.replay(fs).await,
             Self::Blocks(journal) => journal.replay(fs).await,
-            Self::Segments => segments::replay(fs).await,
+            Self::Segments => Ok(segments::replay(fs).await?),
         }
     }
 
-    /// Begins, where a mount has something to write before anything changes: with logs of inodes,
-    /// which are recovered here.
+    /// Begins, where a mount has something to read or write before anything changes: with logs of
+    /// inodes, which are recovered here, and with blocks behind an unmount.
     pub async fn open<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
@@ -116,6 +140,10 @@ impl Journal {
     ) -> Result<(), MountError> {
         match self {
             Self::Logs(journal) => journal.open(fs, superblock).await,
+            // The first mount finds nothing, and whoever was not unmounted was replayed.
+            Self::Blocks(journal) if superblock.is_clean && superblock.mounts > 0 => {
+                journal.open(fs).await
+            }
             _ => Ok(()),
         }
     }
