@@ -383,14 +383,15 @@ impl State {
         }
     }
 
-    /// What makes everything durable that was written to a file, if the window alone can.
-    pub fn stores_of_sync(&mut self, ino: Ino, now: Time) -> Option<Stores> {
+    /// Pages that must get frames for the window alone to make everything durable that was written
+    /// to a file, and whether programs have asked for them; None: it cannot.
+    pub fn lacking(&self, ino: Ino) -> Option<Vec<(u64, bool)>> {
         let is_changed = |batch: BatchId| {
             let is_empty = batch == self.batch.id && self.batch.is_empty();
             batch > self.committed && !is_empty
         };
         let node = self.nodes.get(&ino)?;
-        let pmem = self.pmem.as_mut()?;
+        let pmem = self.pmem.as_ref()?;
         let tracked = pmem.files.get(&ino)?;
         if pmem.pending.contains_key(&ino) || is_changed(tracked.batch) {
             return None;
@@ -403,6 +404,13 @@ impl State {
                 lacking.push((*page, span.is_requested));
             }
         }
+        Some(lacking)
+    }
+
+    /// What makes everything durable that was written to a file, if the window alone can.
+    pub fn stores_of_sync(&mut self, ino: Ino, now: Time) -> Option<Stores> {
+        let lacking = self.lacking(ino)?;
+        let pmem = self.pmem.as_mut()?;
         if !pmem.has_room(&lacking) {
             pmem.stats.without_room += 1;
             pmem.lacked = Some(Lacked {
