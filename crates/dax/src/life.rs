@@ -334,6 +334,10 @@ impl<P: Policy> Dax<P> {
     fn let_go(&mut self, now: Time) {
         for id in self.tracker.take_idle() {
             let is_idle = self.tracker.counts(id) == Counts::default();
+            if is_idle && self.is_ahead(id, now) {
+                self.tracker.settle(id);
+                continue;
+            }
             match self.tracker.stage(id) {
                 Stage::Upgraded if is_idle => {
                     self.decide(id, Stage::ToDowngrade, What::LetGo, now);
@@ -375,6 +379,10 @@ impl<P: Policy> Dax<P> {
                 self.tracker.set_stage(id, Stage::Upgraded);
                 self.stats.upgrades += 1;
                 self.learn_upgrade(id, took);
+                // Its stream may be none any more.
+                if self.looks_ahead && self.tracker.counts(id) == Counts::default() {
+                    self.tracker.put_idle(id);
+                }
                 Ended::Moved
             }
             (Some(_), Move::Downgrade, true) => {

@@ -123,6 +123,12 @@ impl Tracker {
             self.settle(id);
         }
         self.idle = is_wanted.then(Vec::new);
+        // Counts may have ended while nobody wanted to know, or have been listed before.
+        for id in 0..self.ranges.len() as RangeId {
+            if self.counts(id) == Counts::default() && self.stage(id) != Stage::Plain {
+                self.put_idle(id);
+            }
+        }
     }
 
     /// Ranges whose last counts have ended since this was asked for last. They may have counts

@@ -171,7 +171,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !data_only {
             return Ok(false);
         }
-        self.free_frames(ino, true).await?;
+        let lacking = self.state().lacking(ino).map_or(0, |pages| pages.len());
+        if lacking > 0 {
+            self.free_frames(lacking, Some(ino)).await?;
+        }
         let now = self.clock.now();
         let stores = self.state().stores_of_sync(ino, now);
         match stores {
@@ -242,19 +245,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Has frames free for the dirty pages of a file, if there can be any. `has_passed`: the caller
-    /// has passed its gate.
-    async fn free_frames(&self, ino: Ino, has_passed: bool) -> Result<(), FsError> {
-        let mine = has_passed.then_some(ino);
+    /// Has frames free for so many pages, if there can be any. Of `mine` the caller has passed the
+    /// gate.
+    async fn free_frames(&self, pages: usize, mine: Option<Ino>) -> Result<(), FsError> {
         for is_last in [false, true] {
             let (window, reclaimed) = {
                 let mut state = self.state();
                 let committed = state.committed;
-                let wanted = state.nodes.get(&ino).map_or(0, |node| node.dirty.len());
                 let Some(pmem) = &mut state.pmem else {
                     return Ok(());
                 };
-                let wanted = pmem.wanted_frames(wanted);
+                let wanted = pmem.wanted_frames(pages);
                 if pmem.free.len() >= wanted {
                     return Ok(());
                 }
@@ -358,7 +359,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 (_, None) => Err(None),
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
-                    let freed = self.free_frames(ino, false).await;
+                    let dirty = {
+                        let state = self.state();
+                        state.nodes.get(&ino).map_or(0, |node| node.dirty.len())
+                    };
+                    let freed = self.free_frames(dirty, None).await;
                     let state = self.state();
                     let has_free = state.pmem.as_ref().is_some_and(|of| !of.free.is_empty());
                     match freed {

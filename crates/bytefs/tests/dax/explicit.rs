@@ -138,10 +138,16 @@ fn both_reasons_hold_a_page() {
             is_light(&fs, log, 0).await;
         }
         assert!(is_light(&fs, log, 0).await, "it is upgraded");
+        // What is asked for counts as that from then on, whenever it got its frame.
+        let requested = || fs.dax_view().expect("it is on").requested;
+        assert_eq!(requested(), 0);
         ask(&fs, log, b"all").await.expect("it takes it");
+        assert_eq!(requested(), 1);
         fs.sync().await.expect("a sync");
         assert!(is_light(&fs, log, 9).await, "it is asked for");
+        assert_eq!(requested(), 2);
         fs.remove_xattr(&CALLER, log, NAME).await.expect("it was");
+        assert_eq!(requested(), 0);
         fs.sync().await.expect("a sync");
         assert!(is_light(&fs, log, 0).await, "it is upgraded still");
         assert!(!is_light(&fs, log, 9).await);

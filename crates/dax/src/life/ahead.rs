@@ -5,7 +5,7 @@ use crate::policy::{Appends, Policy};
 use crate::spans::By;
 use crate::stage::Stage;
 use crate::trace::What;
-use crate::tracker::FileId;
+use crate::tracker::{FileId, RangeId};
 use core::ops::Range;
 use units::Time;
 
@@ -78,7 +78,7 @@ impl<P: Policy> Dax<P> {
         let appends = stream.appends;
         if is_another {
             let predicted = core::mem::take(&mut stream.predicted);
-            self.give_up(file, predicted, now);
+            self.give_up(file, predicted, What::WantsDowngrade, now);
         }
         let ahead = self.policy.ahead(&appends);
         let last = appends.end.saturating_add(ahead).saturating_sub(1);
@@ -100,11 +100,30 @@ impl<P: Policy> Dax<P> {
             }
             self.tracker.settle(id);
         }
-        self.streams[file.0 as usize].predicted = first..last.saturating_add(1);
+        // A sync that is smaller looks less far: what was predicted before is given up by nobody
+        // else.
+        let predicted = &mut self.streams[file.0 as usize].predicted;
+        *predicted = first..predicted.end.max(last.saturating_add(1));
     }
 
-    /// What was to come does not come.
-    fn give_up(&mut self, file: FileId, predicted: Range<u32>, now: Time) {
+    /// Whether a range of which nothing is counted is what an append stream comes to next. A stream
+    /// of whose end nothing is counted has stopped: what was predicted is given up.
+    pub(super) fn is_ahead(&mut self, id: RangeId, now: Time) -> bool {
+        let Some((file, range)) = self.tracker.owner(id).filter(|_| self.looks_ahead) else {
+            return false;
+        };
+        let stream = &mut self.streams[file.0 as usize];
+        let last = stream.appends.end.checked_sub(1);
+        if last.and_then(|last| self.tracker.range_of(last)) != Some(range) {
+            return stream.predicted.contains(&range);
+        }
+        let predicted = core::mem::take(&mut stream.predicted);
+        self.give_up(file, predicted, What::LetGo, now);
+        false
+    }
+
+    /// What was to come does not come: `why` it leaves.
+    fn give_up(&mut self, file: FileId, predicted: Range<u32>, why: What, now: Time) {
         if predicted.is_empty() {
             return;
         }
@@ -115,7 +134,7 @@ impl<P: Policy> Dax<P> {
             }
             match self.tracker.stage(id) {
                 Stage::ToUpgrade => self.decide(id, Stage::Plain, What::Withdrawn, now),
-                Stage::Upgraded => self.decide(id, Stage::ToDowngrade, What::WantsDowngrade, now),
+                Stage::Upgraded => self.decide(id, Stage::ToDowngrade, why, now),
                 _ => {}
             }
         }
@@ -242,6 +261,66 @@ mod tests {
             dax.wrote(file, 0, 1, at(49));
             dax.wrote_back(file, 0, 1, at(49));
             assert_eq!(move_all(&mut dax, at(52)), 0, "{kind}");
+            dax.audit(&[file]);
+        }
+    }
+
+    /// What was idle before a setting was changed, or before the policy wanted to know, is let go.
+    #[test]
+    fn what_is_idle_is_let_go_whatever_is_set_meanwhile() {
+        const SECOND: u64 = 1_000_000_000_000;
+        let changes = [
+            (PolicyKind::Predict, "upgrade", "61"),
+            (PolicyKind::Ratio, "policy", "predict"),
+        ];
+        for (kind, key, value) in changes {
+            let mut dax = dax_of(kind, Picos::ZERO);
+            let (file, other) = (dax.open(), dax.open());
+            let at = |seconds: u64| Time::from_picos(seconds * SECOND);
+            for _ in 0..6 {
+                dax.wrote(file, 0, 1, at(0));
+                dax.wrote_back(file, 0, 1, at(0));
+            }
+            assert_eq!(move_all(&mut dax, at(0)), 1);
+            // Its last count ends, and nobody asks for jobs.
+            dax.wrote(other, 0, 1, at(30));
+            dax.change(key, value).expect("a setting");
+            dax.audit(&[file, other]);
+            assert_eq!(move_all(&mut dax, at(31)), 1, "{kind}");
+            assert!(dax.spans(file).is_empty());
+            dax.audit(&[file, other]);
+        }
+    }
+
+    /// Large syncs, and small ones behind them: all that was predicted is given up where the stream
+    /// ends, and where it just stops.
+    #[test]
+    fn nothing_is_forgotten_of_what_was_predicted() {
+        const SECOND: u64 = 1_000_000_000_000;
+        let at = |seconds: u64| Time::from_picos(seconds * SECOND);
+        for stops in [false, true] {
+            let mut dax = dax_of(PolicyKind::Predict, Picos::ZERO);
+            let file = dax.open();
+            let put = |dax: &mut Dax, page, pages, now| {
+                dax.wrote(file, page, pages, now);
+                dax.wrote_back(file, page, pages, now);
+                move_all(dax, now);
+            };
+            for nth in 0..8 {
+                put(&mut dax, nth * 16, 16, at(0));
+            }
+            for _ in 0..40 {
+                put(&mut dax, 127, 1, at(0));
+            }
+            assert!(dax.spans(file).find(140).is_some(), "predicted");
+            if stops {
+                move_all(&mut dax, at(30));
+                assert!(dax.spans(file).is_empty(), "nobody comes");
+            } else {
+                put(&mut dax, 1000, 1, at(0));
+                let last = dax.spans(file).iter().last().expect("written ones");
+                assert_eq!(last.pages.end, 128);
+            }
             dax.audit(&[file]);
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Framed {
     pub lines: u64,
     /// What its header says of its bytes; none before there is one.
     pub len: Option<u32>,
-    /// A program has asked for the page when it got the frame.
+    /// A program asks for the page.
     pub is_requested: bool,
 }
 
@@ -167,31 +167,30 @@ impl Pmem {
     pub fn set_generation(&mut self, ino: Ino, generation: u32, wanted: &[Range<u64>]) {
         if let Some(tracked) = self.files.get_mut(&ino) {
             tracked.generation = Some(generation);
-            let id = tracked.id;
-            self.want(id, wanted);
+            self.want_pages(ino, wanted);
         }
     }
 
     /// Programs ask for these pages of a file and for no others; gives those that nobody wants
     /// there any more.
-    fn want(&mut self, file: FileId, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+    pub fn want_pages(&mut self, ino: Ino, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
+        let file = self.file(ino);
         let gone = self.dax.unmap(file, 0..u64::MAX);
         for pages in wanted {
             self.dax.map(file, pages.clone());
         }
         let spans = self.dax.spans(file);
+        for ((_, page), framed) in self.framed.range_mut((ino, 0)..(ino, u64::MAX)) {
+            self.requested -= usize::from(framed.is_requested);
+            framed.is_requested = spans.find(*page).is_some_and(|span| span.is_requested);
+            self.requested += usize::from(framed.is_requested);
+        }
         let is_wanted = |pages: &Range<u64>| {
             spans
                 .iter()
                 .any(|span| span.pages.start <= pages.start && pages.end <= span.pages.end)
         };
         gone.into_iter().filter(|pages| !is_wanted(pages)).collect()
-    }
-
-    /// As [`Pmem::want`], of an inode.
-    pub fn want_pages(&mut self, ino: Ino, wanted: &[Range<u64>]) -> Vec<Range<u64>> {
-        let file = self.file(ino);
-        self.want(file, wanted)
     }
 
     /// Frames in use.
@@ -383,14 +382,15 @@ impl State {
         }
     }
 
-    /// What makes everything durable that was written to a file, if the window alone can.
-    pub fn stores_of_sync(&mut self, ino: Ino, now: Time) -> Option<Stores> {
+    /// Pages that must get frames for the window alone to make everything durable that was written
+    /// to a file, and whether programs have asked for them; None: it cannot.
+    pub fn lacking(&self, ino: Ino) -> Option<Vec<(u64, bool)>> {
         let is_changed = |batch: BatchId| {
             let is_empty = batch == self.batch.id && self.batch.is_empty();
             batch > self.committed && !is_empty
         };
         let node = self.nodes.get(&ino)?;
-        let pmem = self.pmem.as_mut()?;
+        let pmem = self.pmem.as_ref()?;
         let tracked = pmem.files.get(&ino)?;
         if pmem.pending.contains_key(&ino) || is_changed(tracked.batch) {
             return None;
@@ -403,6 +403,13 @@ impl State {
                 lacking.push((*page, span.is_requested));
             }
         }
+        Some(lacking)
+    }
+
+    /// What makes everything durable that was written to a file, if the window alone can.
+    pub fn stores_of_sync(&mut self, ino: Ino, now: Time) -> Option<Stores> {
+        let lacking = self.lacking(ino)?;
+        let pmem = self.pmem.as_mut()?;
         if !pmem.has_room(&lacking) {
             pmem.stats.without_room += 1;
             pmem.lacked = Some(Lacked {
