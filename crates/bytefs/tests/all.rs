@@ -8,6 +8,7 @@ mod data_journal;
 mod dax;
 mod ext4_like;
 mod format;
+mod fsck;
 mod host_journals;
 mod logs;
 mod read_ahead;

@@ -258,6 +258,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// There is none, it is damaged or newer; the device fails or lacks what it needs.
     pub async fn mount(device: D, clock: C, options: MountOptions) -> Result<Self, MountError> {
         let superblock = read_superblock(&device).await?;
+        if superblock.is_repairing {
+            return Err(MountError::Device(
+                "a repair of the file system was interrupted; run `entresol fsck --repair` on the \
+                 image, which goes on"
+                    .into(),
+            ));
+        }
         let damaged = |what: &str| MountError::Damaged { what: what.into() };
         let geometry = superblock
             .geometry()
