@@ -1,4 +1,4 @@
-//! fsck where the power is cut while it repairs.
+//! fsck where the power is cut while it repairs, and of what an unmount leaves.
 
 use crate::worn::{CALLER, PLAIN, Worn, bytes_of, create, made, mounted, run, tree, tree_of};
 use bytefs::layout::{BLOCK, is_sealed};
@@ -177,4 +177,44 @@ fn a_directory_for_which_there_is_no_room_keeps_its_names() {
         assert!(report.problems.iter().all(|one| one.repaired.is_some()));
         assert_eq!(tree(&mounted(device).await).await.len(), names - 1);
     });
+}
+
+#[test]
+fn a_file_that_was_open_without_a_name_is_gone_behind_an_unmount() {
+    for personality in Personality::ALL {
+        if personality.needs_transactions() {
+            continue;
+        }
+        run(async {
+            let fs = made(personality, 8).await;
+            create(&fs, Ino::ROOT, "stays").await;
+            fs.sync().await.unwrap();
+            let before = fs.usage();
+            for name in ["open", "twice"] {
+                let made = fs.create(&CALLER, Ino::ROOT, name.as_bytes(), 0o600).await;
+                let ino = made.unwrap().ino;
+                let data = [7; 3 * BLOCK];
+                fs.write(&CALLER, ino, 0, &data, PLAIN).await.unwrap();
+                fs.fsync(ino, false).await.unwrap();
+                if name == "twice" {
+                    fs.open(ino).await.unwrap();
+                }
+                fs.unlink(&CALLER, Ino::ROOT, name.as_bytes())
+                    .await
+                    .unwrap();
+                fs.write(&CALLER, ino, 0, b"more", PLAIN).await.unwrap();
+            }
+            fs.unmount().await.unwrap();
+            let device = fs.into_device();
+            let report = check(&device, false).await.unwrap();
+            assert!(report.is_clean() && !report.was_recovered, "{report:?}");
+            let fs = mounted(device).await;
+            let names: Vec<String> = tree(&fs).await.into_keys().collect();
+            assert_eq!(names, ["/stays"], "{personality}");
+            let after = fs.usage();
+            assert_eq!(after.free_inodes, before.free_inodes, "{personality}");
+            // The root has kept what it has got.
+            assert!(after.free_blocks + 1 >= before.free_blocks, "{personality}");
+        });
+    }
 }

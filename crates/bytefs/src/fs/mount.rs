@@ -576,6 +576,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.commit().await
     }
 
+    /// Removes files without a name whoever has them open: nobody can read them behind an unmount.
+    async fn purge_open(&self) -> Result<(), FsError> {
+        let orphans = self.state().orphans.clone();
+        for ino in orphans {
+            if let Some(node) = self.state().nodes.get_mut(&ino) {
+                node.opens = 0;
+            }
+            self.purge(ino).await?;
+        }
+        Ok(())
+    }
+
     /// Writes everything, brings it to flash and marks the file system as whole. Nothing may be
     /// asked of it afterwards.
     ///
@@ -585,6 +597,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if self.is_read_only {
             return Ok(());
         }
+        self.purge_open().await?;
         self.sync().await?;
         let journal = self.journal().take();
         if let Some(mut journal) = journal {
