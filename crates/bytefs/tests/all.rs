@@ -8,6 +8,7 @@ mod data_journal;
 mod dax;
 mod ext4_like;
 mod format;
+mod fsck;
 mod full;
 mod host_journals;
 mod logs;

@@ -1,9 +1,11 @@
-//! A device in memory whose flash loses blocks, or that takes no writes; and images of file systems
-//! on it.
+//! A device in memory whose flash loses blocks, whose power is cut behind so many writes, or that
+//! takes none at all; and images of file systems on it.
 
 use crate::common::{AnyClock, Fs, ram};
 use bytefs::layout::{BLOCK, Geometry, Superblock};
-use bytefs::{Caller, FileKind, FormatOptions, Ino, MountOptions, Personality, Timestamp};
+use bytefs::{
+    Caller, FileKind, FormatOptions, Ino, MountOptions, Personality, Timestamp, WriteOptions,
+};
 use device::Ram;
 use port::{
     AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Outcome, Payload, Shape,
@@ -16,11 +18,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{ByteAddr, Bytes, TxId};
 
-const CALLER: Caller = Caller {
+pub const CALLER: Caller = Caller {
     uid: 0,
     gid: 0,
     core: 0,
     now: Timestamp(5),
+};
+pub const PLAIN: WriteOptions = WriteOptions {
+    direct: false,
+    sync: false,
+    kill_privileges: false,
 };
 
 /// What is wrong with it.
@@ -28,6 +35,10 @@ const CALLER: Caller = Caller {
 pub struct Faults {
     /// Blocks of 4 KiB that cannot be read until they are written as a whole.
     pub lost: RefCell<BTreeSet<u64>>,
+    /// Writes until the power is cut; none: it never is.
+    pub left: Cell<Option<u64>>,
+    /// Writes so far.
+    pub writes: Cell<u64>,
     pub is_read_only: Cell<bool>,
 }
 
@@ -87,6 +98,15 @@ impl Worn {
         if self.faults.is_read_only.get() {
             return Err(DeviceError::ReadOnly);
         }
+        match self.faults.left.get() {
+            Some(0) => {
+                return Err(DeviceError::Stopped {
+                    reason: "its power was cut".into(),
+                });
+            }
+            left => self.faults.left.set(left.map(|left| left - 1)),
+        }
+        self.faults.writes.set(self.faults.writes.get() + 1);
         lost.retain(|lost| lost * block < begin || (lost + 1) * block > begin + size);
         Ok(())
     }

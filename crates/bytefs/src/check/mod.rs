@@ -3,9 +3,10 @@
 //! It walks the tree from the root, so what is in use is what can be reached; bitmaps, counts and
 //! lists are compared with that. What contradicts itself is told, and with `repair` made such that
 //! everything that can be reached stays: names that lead nowhere go, files without a name come to
-//! `lost+found`, counts and bitmaps are made anew. Everything is written by blocks; the file system
-//! is marked as whole only when the last of it is durable.
+//! `lost+found`, counts and bitmaps are made anew. Everything is written by blocks; from the first of
+//! them until the last is durable the superblock says that a repair has begun.
 
+mod rebuild;
 mod repair;
 mod walk;
 
@@ -95,7 +96,9 @@ impl Clock for NoClock {
 pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, MountError> {
     let mut report = CheckReport::default();
     let mut superblock = superblock(device, repair, &mut report).await?;
-    if !superblock.is_clean {
+    if superblock.is_repairing {
+        report.tell("a repair was interrupted before all of it was done");
+    } else if !superblock.is_clean {
         let recovered = recover(device, &mut superblock, repair, &mut report).await?;
         if recovered == Recovered::Not {
             return Ok(report);

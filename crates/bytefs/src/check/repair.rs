@@ -1,27 +1,43 @@
 //! Mends what the walk has found: nothing that can be reached is given up.
 
+use super::rebuild::{self, Built};
 use super::walk::{Seen, Walk};
 use super::{CheckReport, LOST, NoClock, Shared, lost_name};
 use crate::dir::Found;
-use crate::fs::{FileSystem, MountOptions, address, write_whole};
+use crate::fs::{FileSystem, MountOptions, address, write_checkpoint, write_twins};
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, Mode,
-    STATE_BLOCK, free_span, seal,
+    STATE_BLOCK, Superblock, free_span, seal,
 };
 use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
 use core::ops::Range;
 use port::{Acknowledge, Device};
+use std::collections::BTreeMap;
 use units::Bytes;
 
 /// Mends, and says of each problem what was done about it.
+///
+/// Behind any write of it the power may be cut: names are in new blocks before their directory's
+/// inode leaves the old ones, everything else is found again, and until the end the superblock says
+/// that a repair has begun. With segments nothing is written before all of it, in free segments.
 pub(super) async fn repair<D: Device>(
     walk: &mut Walk<'_, D>,
     report: &mut CheckReport,
 ) -> Result<(), MountError> {
+    let mut superblock = walk.superblock;
+    superblock.is_clean = false;
+    superblock.is_repairing = true;
+    if walk.segments.is_none() {
+        put_superblock(walk, &superblock).await?;
+    }
+    let (built, without) = rebuild::directories(walk).await?;
+    if walk.segments.is_none() && !built.is_empty() {
+        walk.device.flush().await?;
+    }
     mend_names(walk).await?;
-    mend_extents(walk).await?;
-    mend_inodes(walk).await?;
+    mend_extents(walk, &built).await?;
+    mend_inodes(walk, &built).await?;
     mend_bitmaps(walk).await?;
     if walk.has_orphans {
         let mut block = walk.read(STATE_BLOCK).await?;
@@ -29,26 +45,24 @@ pub(super) async fn repair<D: Device>(
         seal(&mut block[..LINE]);
         write(walk, STATE_BLOCK, &block).await?;
     }
-    let mut superblock = walk.superblock;
     superblock.is_clean = true;
+    superblock.is_repairing = false;
     if let Some(segments) = &mut walk.segments {
         let changed = core::mem::take(&mut walk.changed);
-        write_whole(walk.device, segments, &changed).await?;
+        write_checkpoint(walk.device, segments, &changed).await?;
         superblock.checkpoint = segments.version;
     }
-    if superblock.personality.is_synchronous() {
-        // Logs are of no use any more, whatever their numbers.
+    if !walk.geometry.journal.is_empty() {
+        // Journals and logs are of no use any more, whatever their numbers.
         let area = walk.geometry.journal.clone();
         let size = Bytes::new(area.len() as u64 * BLOCK as u64);
         let at = address(BlockNo(area.start));
         walk.device.trim(at, size).await?;
     }
-    let bytes = superblock.encode();
-    walk.device.flush().await?;
-    for place in [BlockNo(0), walk.geometry.superblock_copy] {
-        write_at(walk, place, &bytes).await?;
+    put_superblock(walk, &superblock).await?;
+    if let Some(segments) = &mut walk.segments {
+        write_twins(walk.device, segments).await?;
     }
-    walk.device.flush().await?;
     adopt(walk).await?;
     // What is still wrong is said by looking once more.
     let superblock = crate::fs::read_superblock(walk.device).await?;
@@ -67,11 +81,30 @@ pub(super) async fn repair<D: Device>(
         .filter(|problem| !known(&problem.what));
     let new: Vec<_> = new.collect();
     report.problems.extend(new);
+    for ino in without {
+        report.tell(format!(
+            "there is no room to build {ino} anew from its names; remove files and repair again"
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the superblock behind everything that was written before.
+async fn put_superblock<D: Device>(
+    walk: &Walk<'_, D>,
+    superblock: &Superblock,
+) -> Result<(), MountError> {
+    let bytes = superblock.encode();
+    walk.device.flush().await?;
+    for place in [BlockNo(0), walk.geometry.superblock_copy] {
+        write_at(walk, place, &bytes).await?;
+    }
+    walk.device.flush().await?;
     Ok(())
 }
 
 /// Writes a block of a number; where numbers lead to places, together with all others at the end.
-async fn write<D: Device>(
+pub(super) async fn write<D: Device>(
     walk: &mut Walk<'_, D>,
     block: BlockNo,
     bytes: &[u8],
@@ -110,7 +143,10 @@ async fn mend_names<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError>
 }
 
 /// Extents that are not whole go: their pages read as zeroes, which the report says.
-async fn mend_extents<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+async fn mend_extents<D: Device>(
+    walk: &mut Walk<'_, D>,
+    built: &BTreeMap<Ino, Built>,
+) -> Result<(), MountError> {
     for (block, at) in walk.bad_slots.clone() {
         let mut bytes = walk.read(block).await?;
         bytes[at..at + Extent::BYTES].fill(0);
@@ -122,10 +158,12 @@ async fn mend_extents<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountErro
         write(walk, block, &bytes).await?;
     }
     // Whoever loses blocks has them no more in the bitmap either.
-    for ino in walk.rebuilt.keys() {
+    for (ino, built) in built {
         let kept = walk.inodes[ino].inode.xattrs.0;
         walk.owners
             .retain(|block, owner| owner != ino || *block == kept);
+        walk.owners
+            .extend(built.blocks.iter().map(|block| (block.0, *ino)));
     }
     for seen in walk.inodes.values().filter(|seen| seen.has_bad_xattrs) {
         walk.owners.remove(&seen.inode.xattrs.0);
@@ -136,7 +174,10 @@ async fn mend_extents<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountErro
 
 /// Counts of inodes become what was found; inodes that are not whole are given up, for nobody knows
 /// what they were.
-async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError> {
+async fn mend_inodes<D: Device>(
+    walk: &mut Walk<'_, D>,
+    built: &BTreeMap<Ino, Built>,
+) -> Result<(), MountError> {
     for ino in walk.torn.clone() {
         let (block, at) = walk.geometry.inode_place(ino);
         let mut bytes = walk.read(block).await?;
@@ -155,12 +196,9 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
         let mut inode = seen.inode;
         let is_lost = walk.lost.contains(ino);
         inode.blocks = seen.blocks;
-        if walk.rebuilt.contains_key(ino) {
-            inode.slots = Default::default();
-            inode.extents_or_rdev = 0;
-            inode.buckets = 0;
-            inode.overflows = 0;
-            inode.blocks = u32::from(inode.xattrs.0 != 0);
+        if let Some(built) = built.get(ino) {
+            built.put(&mut inode);
+            inode.blocks = u32::from(inode.xattrs.0 != 0) + built.blocks.len() as u32;
         }
         if seen.has_bad_xattrs {
             inode.xattrs = BlockNo(0);
@@ -170,8 +208,7 @@ async fn mend_inodes<D: Device>(walk: &mut Walk<'_, D>) -> Result<(), MountError
         match inode.mode.kind {
             FileKind::Directory => {
                 inode.links = 2 + seen.children;
-                let is_rebuilt = walk.rebuilt.contains_key(ino);
-                inode.size = if is_rebuilt { 0 } else { seen.entries };
+                inode.size = seen.entries;
                 if !is_lost {
                     inode.parent = seen.parent;
                 }
@@ -260,7 +297,7 @@ fn bitmap(area: &Range<u32>, used: Vec<u32>) -> Vec<Vec<u8>> {
 
 /// Files without a name come to a directory for them.
 async fn adopt<D: Device>(walk: &Walk<'_, D>) -> Result<(), MountError> {
-    if (walk.lost.is_empty() && walk.rebuilt.is_empty()) || !walk.inodes.contains_key(&Ino::ROOT) {
+    if walk.lost.is_empty() || !walk.inodes.contains_key(&Ino::ROOT) {
         return Ok(());
     }
     let shared = Shared(walk.device);
@@ -272,19 +309,6 @@ async fn adopt<D: Device>(walk: &Walk<'_, D>) -> Result<(), MountError> {
             core: 0,
             now: Timestamp(0),
         };
-        for (dir, names) in &walk.rebuilt {
-            for (name, ino, kind) in names {
-                let add = |tx: &mut Tx<'_>| {
-                    let mut inode = tx.directory(*dir)?;
-                    tx.add_name(*dir, &mut inode, name, (*ino, *kind))?;
-                    tx.put_inode(*dir, &inode)
-                };
-                fs.change(256, add).await?;
-            }
-        }
-        if walk.lost.is_empty() {
-            return fs.unmount().await;
-        }
         let lost = match fs.lookup(Ino::ROOT, LOST).await {
             Ok(found) => found.ino,
             Err(FsError::NotFound) => fs.mkdir(&caller, Ino::ROOT, LOST, 0o700).await?.ino,

@@ -107,6 +107,7 @@ impl FormatOptions {
             journal,
             personality: self.personality,
             is_clean: true,
+            is_repairing: false,
             mounts: 0,
             uuid: self.uuid,
             created: self.now,
@@ -171,9 +172,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 }
 
-/// Writes blocks to segments and a checkpoint that has them, everything twice that has a twin, on a
-/// device that nobody else uses.
-pub(crate) async fn write_whole<D: Device>(
+/// Writes blocks to segments and a checkpoint that has them, on a device that nobody else uses.
+/// Until that is whole the one before counts, of which nothing was changed but copies of its table
+/// that are damaged: these lead to the new blocks from the moment on when those are durable.
+pub(crate) async fn write_checkpoint<D: Device>(
     device: &D,
     segments: &mut Segments,
     blocks: &BTreeMap<BlockNo, Box<[u8; BLOCK]>>,
@@ -183,6 +185,7 @@ pub(crate) async fn write_whole<D: Device>(
     for (number, place) in &placed {
         write(device, *place, &blocks[number][..]).await?;
     }
+    device.flush().await?;
     journal::segments::settle(segments, blocks, &placed);
     let pack = segments.begin_checkpoint().ok_or_else(no_room)?;
     for (place, bytes) in &pack.tables {
@@ -193,6 +196,14 @@ pub(crate) async fn write_whole<D: Device>(
     write(device, pack.end_place(), &pack.end).await?;
     device.flush().await?;
     segments.end_checkpoint(&pack);
+    Ok(())
+}
+
+/// Writes the twins of everything that has one, once the superblock says which checkpoint counts.
+pub(crate) async fn write_twins<D: Device>(
+    device: &D,
+    segments: &mut Segments,
+) -> Result<(), MountError> {
     for (place, bytes) in segments.twins() {
         write(device, place, &bytes).await?;
     }
@@ -238,7 +249,8 @@ async fn write_root<D: Device>(
             copy.copy_from_slice(bytes);
             (place, copy)
         });
-        return write_whole(device, &mut segments, &blocks.into()).await;
+        write_checkpoint(device, &mut segments, &blocks.into()).await?;
+        return write_twins(device, &mut segments).await;
     }
     for (place, bytes) in [(place, &table), (bitmap_place, &bitmap)] {
         device

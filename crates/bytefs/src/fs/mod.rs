@@ -15,7 +15,7 @@ mod sync;
 mod write_back;
 
 pub use format::FormatOptions;
-pub(crate) use format::write_whole;
+pub(crate) use format::{write_checkpoint, write_twins};
 pub(crate) use mount::read_superblock;
 pub use mount::{DataMode, MountOptions};
 pub use pmem::DaxReport;

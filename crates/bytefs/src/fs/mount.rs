@@ -263,6 +263,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// There is none, it is damaged or newer; the device fails or lacks what it needs.
     pub async fn mount(device: D, clock: C, options: MountOptions) -> Result<Self, MountError> {
         let superblock = read_superblock(&device).await?;
+        if superblock.is_repairing {
+            return Err(MountError::Device(
+                "a repair of the file system was interrupted; run `entresol fsck --repair` on the \
+                 image, which goes on"
+                    .into(),
+            ));
+        }
         let damaged = |what: &str| MountError::Damaged { what: what.into() };
         let geometry = superblock
             .geometry()
@@ -576,6 +583,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.commit().await
     }
 
+    /// Removes files without a name whoever has them open: nobody can read them behind an unmount.
+    async fn purge_open(&self) -> Result<(), FsError> {
+        let orphans = self.state().orphans.clone();
+        for ino in orphans {
+            if let Some(node) = self.state().nodes.get_mut(&ino) {
+                node.opens = 0;
+            }
+            self.purge(ino).await?;
+        }
+        Ok(())
+    }
+
     /// Writes everything, brings it to flash and marks the file system as whole. Nothing may be
     /// asked of it afterwards.
     ///
@@ -585,6 +604,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if self.is_read_only {
             return Ok(());
         }
+        self.purge_open().await?;
         self.sync().await?;
         let journal = self.journal().take();
         if let Some(mut journal) = journal {

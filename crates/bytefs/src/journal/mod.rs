@@ -25,8 +25,8 @@ use units::{ByteAddr, TxId};
 /// Where a line goes, and its bytes.
 pub(crate) type Line = (ByteAddr, [u8; LINE]);
 
-/// Whether a journal on the host's side holds what is not in its place yet, on a device that was not
-/// unmounted. Records of contents and logs of inodes are not meant.
+/// Whether a journal on the host's side holds what is not in its place yet, on a device that was
+/// not unmounted. Records of contents and logs of inodes are not meant.
 ///
 /// # Errors
 /// It cannot be said: what it holds is damaged or lost, or the device fails.

@@ -128,6 +128,9 @@ pub struct Superblock {
     pub personality: Personality,
     /// It was unmounted, and nothing was written since.
     pub is_clean: bool,
+    /// A repair has begun to change it and has not ended: no journal holds anything of it, and
+    /// nobody may mount it before it is repaired.
+    pub is_repairing: bool,
     /// How often it was mounted.
     pub mounts: u32,
     /// Its name for the world.
@@ -158,6 +161,7 @@ impl Superblock {
         block[40..56].copy_from_slice(&self.uuid);
         put_u64(&mut block, 56, self.created.0 as u64);
         put_u64(&mut block, 64, self.checkpoint);
+        put_u32(&mut block, 72, u32::from(self.is_repairing));
         let sum = sum(&block[..BLOCK - 4]);
         put_u32(&mut block, BLOCK - 4, sum);
         block
@@ -191,6 +195,7 @@ impl Superblock {
             journal: get_u32(block, 24),
             personality,
             is_clean: get_u32(block, 32) != 0,
+            is_repairing: get_u32(block, 72) != 0,
             mounts: get_u32(block, 36),
             uuid,
             created: Timestamp(get_u64(block, 56) as i64),

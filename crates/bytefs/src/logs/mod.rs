@@ -422,6 +422,7 @@ mod tests {
             journal: pages + 4,
             personality: Personality::NovaLike,
             is_clean: true,
+            is_repairing: false,
             mounts: 0,
             uuid: FormatOptions::new(Personality::NovaLike).uuid,
             created: Timestamp(0),

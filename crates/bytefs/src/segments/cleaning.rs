@@ -66,6 +66,7 @@ mod tests {
             journal: 0,
             personality: Personality::F2fsLike,
             is_clean: true,
+            is_repairing: false,
             mounts: 0,
             uuid: [0; 16],
             created: crate::Timestamp(0),
