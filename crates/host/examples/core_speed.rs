@@ -86,7 +86,7 @@ impl InstructionSource for Loop {
         }
         let (round, inst) = (self.at / 20, (self.at % 20) as u32);
         let byte = ((round * self.stride + u64::from(inst) * 512) % self.footprint) & !7;
-        let access = Some(Access { byte, size: 8 });
+        let access = Access::new(byte, 8);
         Some(Step {
             inst,
             load: access.filter(|_| matches!(inst, 1 | 5 | 11 | 13 | 17)),

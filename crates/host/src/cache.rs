@@ -53,6 +53,13 @@ impl Group {
     }
 }
 
+/// The line of a set that was used last.
+#[derive(Clone, Copy, Debug)]
+struct Youngest {
+    tag: u32,
+    place: u32,
+}
+
 /// Tags, dirty bits and recency of a set-associative cache. `NUMBERED` ones can choose sets by
 /// other numbers of pages; the others, which are first-level caches, do not even ask.
 #[derive(Clone, Debug)]
@@ -64,8 +71,10 @@ pub struct CacheArray<const NUMBERED: bool = false> {
     groups: Vec<Group>,
     /// One bit for each way of a set.
     dirty: Vec<u32>,
-    /// The youngest way of each set, whose stamp need not be renewed.
-    youngest: Vec<u8>,
+    /// The youngest line of each set and its place, which many accesses ask for again and whose
+    /// stamp need not be renewed. None if caches are `NUMBERED`: what first-level caches let pass
+    /// asks seldom twice.
+    youngest: Vec<Youngest>,
     clock: u32,
     /// What chooses the sets of data lines, if not their own numbers.
     numbers: Option<PageNumbers>,
@@ -87,7 +96,16 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
             stride,
             groups: groups_of_set(ways).repeat(sets as usize),
             dirty: vec![0; sets as usize],
-            youngest: vec![0; sets as usize],
+            youngest: match NUMBERED {
+                true => Vec::new(),
+                false => vec![
+                    Youngest {
+                        tag: EMPTY,
+                        place: 0
+                    };
+                    sets as usize
+                ],
+            },
             clock: 0,
             numbers: None,
         }
@@ -98,19 +116,27 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
     }
 
     /// Looks a line up and makes it the youngest of its set.
-    #[inline]
+    // As `Core::execute`.
+    #[inline(always)]
     pub fn access(&mut self, line: HostLine) -> Option<Place> {
-        let set = self.set_of(line);
-        let youngest = set * self.stride + u32::from(self.youngest[set as usize]);
-        if *self.tag(youngest) == line.get() {
-            return Some(Place(youngest));
+        if !NUMBERED {
+            let youngest = self.youngest[self.set_of(line) as usize];
+            if youngest.tag == line.get() {
+                return Some(Place(youngest.place));
+            }
         }
+        self.search(line)
+    }
+    /// As [`CacheArray::access`], among all ways.
+    #[inline(never)]
+    fn search(&mut self, line: HostLine) -> Option<Place> {
         let place = self.find(line)?;
-        self.touch(set, place);
+        self.touch(self.set_of(line), line, place);
         Some(place)
     }
     /// As [`CacheArray::access`], and marks the line dirty.
-    #[inline]
+    // As `Core::execute`.
+    #[inline(always)]
     pub fn write(&mut self, line: HostLine) -> Option<Place> {
         let place = self.access(line)?;
         let set = self.set_of(line);
@@ -160,7 +186,7 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
         } else {
             *dirty & !bit
         };
-        self.touch(set, place);
+        self.touch(set, line, place);
         (place, victim)
     }
     /// Lines present and how many of them are dirty.
@@ -183,10 +209,6 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
             _ => line.get() & self.set_mask,
         }
     }
-    #[inline]
-    fn tag(&self, place: u32) -> &u32 {
-        &self.groups[place as usize / GROUP].tags[place as usize % GROUP]
-    }
     /// The ways of the set whose first place is `first`.
     #[inline]
     fn set(&self, first: u32) -> &[Group] {
@@ -194,15 +216,20 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
         &self.groups[first..first + self.stride as usize / GROUP]
     }
 
-    fn touch(&mut self, set: u32, place: Place) {
+    #[inline]
+    fn touch(&mut self, set: u32, line: HostLine, place: Place) {
         if self.clock == u32::MAX {
             self.renumber();
         }
         self.clock += 1;
         self.groups[place.index() / GROUP].stamps[place.index() % GROUP] = self.clock;
-        self.youngest[set as usize] = (place.0 - set * self.stride) as u8;
+        if !NUMBERED {
+            let (tag, place) = (line.get(), place.0);
+            self.youngest[set as usize] = Youngest { tag, place };
+        }
     }
     /// Replaces stamps by their rank in the set, before the clock would wrap.
+    #[cold]
     fn renumber(&mut self) {
         for set in self.groups.chunks_exact_mut(self.stride as usize / GROUP) {
             let stamps = set.iter_mut().flat_map(|group| &mut group.stamps);

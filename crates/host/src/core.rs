@@ -203,7 +203,10 @@ impl Core {
         }
         let horizon = self.cycle_after(horizon);
         let pause = loop {
-            let pause = self.dispatch(horizon, source, uncore);
+            let pause = match self.schedulers.is_some() {
+                true => self.dispatch::<S, U, true>(horizon, source, uncore),
+                false => self.dispatch::<S, U, false>(horizon, source, uncore),
+            };
             if !matches!(self.stop, Stop::Loads | Stop::Drain) {
                 break pause;
             }

@@ -4,6 +4,9 @@
 use crate::core::window::{NIL, PENDING};
 use crate::port::{HostLine, MissKind, MissSlot};
 
+/// Lines that are compared at once.
+const GROUP: usize = 8;
+
 /// An L2 MSHR.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
@@ -27,8 +30,11 @@ pub(crate) struct NoMshr;
 
 #[derive(Clone)]
 pub(crate) struct Misses {
-    /// Line of each MSHR in use, `HostLine::NONE` of a free one.
-    lines: Vec<u32>,
+    /// Line of each MSHR in use, `HostLine::NONE` of a free one, in groups that are searched at
+    /// once.
+    lines: Vec<[u32; GROUP]>,
+    /// The free ones, a bit each.
+    free: Vec<u64>,
     misses: Vec<Miss>,
     /// MSHRs below this number may be in use.
     top: usize,
@@ -52,7 +58,8 @@ impl Misses {
             is_granted: false,
         };
         Self {
-            lines: vec![HostLine::NONE; l2_count as usize],
+            lines: vec![[HostLine::NONE; GROUP]; (l2_count as usize).div_ceil(GROUP)],
+            free: bits_below(l2_count),
             misses: vec![miss; l2_count as usize],
             top: 0,
             in_use: 0,
@@ -88,9 +95,17 @@ impl Misses {
     /// The MSHR that waits for `line`.
     #[inline]
     pub(crate) fn find(&self, line: HostLine) -> Option<usize> {
-        self.lines[..self.top]
-            .iter()
-            .position(|waiting| *waiting == line.get())
+        let groups = self.lines[..self.top.div_ceil(GROUP)].iter();
+        for (first, group) in (0..).step_by(GROUP).zip(groups) {
+            // As in `CacheArray`, without an early exit.
+            let found = (1..).zip(group).fold(0u32, |found, (bit, waiting)| {
+                found | (u32::from(*waiting == line.get()) << bit)
+            });
+            if found != 0 {
+                return Some(first + found.trailing_zeros() as usize - 1);
+            }
+        }
+        None
     }
     /// The L1D MSHR that is free first, and when that is.
     pub(crate) fn l1_slot(&self, at: u64) -> Result<(u16, u64), NoMshr> {
@@ -120,12 +135,11 @@ impl Misses {
         kind: MissKind,
         l1_slot: u16,
     ) -> Result<usize, NoMshr> {
-        let free = self
-            .lines
-            .iter()
-            .position(|line| *line == HostLine::NONE)
-            .ok_or(NoMshr)?;
-        self.lines[free] = line.get();
+        let word = self.free.iter().position(|word| *word != 0);
+        let word = word.ok_or(NoMshr)?;
+        let free = word * 64 + self.free[word].trailing_zeros() as usize;
+        self.free[word] &= self.free[word] - 1;
+        *self.line_mut(free) = line.get();
         self.top = self.top.max(free + 1);
         self.in_use += 1;
         if l1_slot != NIL {
@@ -154,9 +168,10 @@ impl Misses {
         if l1_slot != NIL {
             self.hold_l1(l1_slot, cycle);
         }
-        self.lines[number] = HostLine::NONE;
+        *self.line_mut(number) = HostLine::NONE;
+        self.free[number / 64] |= 1 << (number % 64);
         self.in_use -= 1;
-        while self.top > 0 && self.lines[self.top - 1] == HostLine::NONE {
+        while self.top > 0 && !self.is_used(self.top - 1) {
             self.top -= 1;
         }
     }
@@ -167,14 +182,16 @@ impl Misses {
     /// The MSHR with this name, if it is still in use for the same miss.
     pub(crate) fn get(&self, slot: MissSlot) -> Option<usize> {
         let number = slot.index();
-        let in_use = self
-            .lines
-            .get(number)
-            .is_some_and(|line| *line != HostLine::NONE);
+        let in_use = number < self.misses.len() && self.is_used(number);
         (in_use && self.name(number) == slot).then_some(number)
     }
+    #[inline]
     pub(crate) fn line(&self, number: usize) -> HostLine {
-        HostLine::from_raw(self.lines[number])
+        HostLine::from_raw(self.lines[number / GROUP][number % GROUP])
+    }
+    #[inline]
+    fn line_mut(&mut self, number: usize) -> &mut u32 {
+        &mut self.lines[number / GROUP][number % GROUP]
     }
     pub(crate) fn miss(&mut self, number: usize) -> &mut Miss {
         &mut self.misses[number]
@@ -184,7 +201,7 @@ impl Misses {
         self.top
     }
     pub(crate) fn is_used(&self, number: usize) -> bool {
-        self.lines[number] != HostLine::NONE
+        self.line(number).get() != HostLine::NONE
     }
     /// Numbers of the MSHRs in use.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
@@ -200,4 +217,13 @@ impl Misses {
             .filter(|number| self.misses[*number].l1_slot != NIL)
             .count()
     }
+}
+
+/// Bits 0 to `count` - 1.
+fn bits_below(count: u32) -> Vec<u64> {
+    let word = |first: u32| match count - first {
+        64.. => u64::MAX,
+        rest => (1 << rest) - 1,
+    };
+    (0..count).step_by(64).map(word).collect()
 }

@@ -1,6 +1,7 @@
 //! The border of a core: what it executes, and where its misses go.
 
 use crate::program::Program;
+use std::num::NonZeroU8;
 use trace::SyncEvent;
 use units::{CoreId, LineInPage, Lpa, PageSize, Picos, Time};
 
@@ -166,12 +167,34 @@ pub trait WarmUncore {
 }
 
 /// A load or a store: where and how many bytes (1 to 64; it may cross a line).
+///
+/// An optional one takes no room for whether there is one: every instruction has two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// First byte, counted over the canonical space (D9).
     pub byte: u64,
+    size: NonZeroU8,
+}
+
+impl Access {
+    /// The access of `size` bytes from `byte` on; none of no bytes.
+    #[inline]
+    pub const fn new(byte: u64, size: u8) -> Option<Self> {
+        match NonZeroU8::new(size) {
+            Some(size) => Some(Self { byte, size }),
+            None => None,
+        }
+    }
     /// Bytes accessed.
-    pub size: u8,
+    #[inline]
+    pub const fn size(self) -> u64 {
+        self.size.get() as u64
+    }
+    /// The last byte.
+    #[inline]
+    pub const fn last(self) -> u64 {
+        self.byte + self.size() - 1
+    }
 }
 
 /// One dynamic instruction, or one piece of it.

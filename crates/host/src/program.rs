@@ -64,6 +64,8 @@ impl Op {
     pub(crate) const WRITES_BACK: u8 = 32;
     /// Its load waits for everything that it reads.
     pub(crate) const LOADS_LAST: u8 = 64;
+    /// Reads more than its first two registers and the first two of its address.
+    pub(crate) const READS_MORE: u8 = 128;
     /// Is not dispatched as others are.
     pub(crate) const HELD: u8 = Self::SERIALISES | Self::WRITES_BACK;
     /// Any of the flags that take an instruction off the straight path.
@@ -85,6 +87,15 @@ impl Op {
             code_line: HostLine::code(first_code_line + inst.code_line.get()).get(),
             pc: (inst.pc ^ inst.pc >> 32) as u32,
         }
+        .with_reads_noted()
+    }
+
+    /// Notes how much it reads.
+    fn with_reads_noted(mut self) -> Self {
+        let [_, _, third, fourth] = self.reads;
+        let is_more = [third, fourth, self.address[2]] != [READY_REG; 3];
+        self.flags = self.flags & !Self::READS_MORE | if is_more { Self::READS_MORE } else { 0 };
+        self
     }
 
     /// The instruction, as cores want it that execute memory accesses in order: behind the last
@@ -184,7 +195,7 @@ impl Program {
                 op.flags |= Op::LOADS_LAST;
             }
             if config.memory_issue == MemoryIssue::InOrder {
-                *op = op.in_order(inst);
+                *op = op.in_order(inst).with_reads_noted();
             }
         }
         self

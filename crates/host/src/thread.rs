@@ -3,7 +3,7 @@
 use crate::port::{Access, InstructionSource, Step};
 use crate::program::Program;
 use std::sync::Arc;
-use trace::{MemAccess, SyncEvent, ThreadCursor, Wake};
+use trace::{SyncEvent, ThreadCursor, Wake};
 use units::{Lpa, ThreadId};
 
 /// Where a capture lies in a run: not at zero for the second program of a co-run (D3).
@@ -55,24 +55,17 @@ impl Origin {
 pub struct TracedThread {
     cursor: ThreadCursor,
     program: Arc<Program>,
-    first_byte: u64,
     origin: Origin,
-    ignores_edges: bool,
-    /// Bytes of an access that are seen.
-    most_bytes: u8,
 }
 
 impl TracedThread {
-    /// The thread of `cursor`, whose capture's instructions are `program` and whose capture lies
-    /// at `origin`.
+    /// The thread of `cursor`, from which nothing has been read, whose capture's instructions are
+    /// `program` and whose capture lies at `origin`.
     pub fn new(cursor: ThreadCursor, program: Arc<Program>, origin: Origin) -> Self {
         Self {
-            cursor,
+            cursor: cursor.placed_behind(origin.page.get()),
             program,
-            first_byte: origin.page.get() << 12,
             origin,
-            ignores_edges: false,
-            most_bytes: u8::MAX,
         }
     }
     /// The same thread, of whose sync events only creation and exit of threads are seen
@@ -80,7 +73,7 @@ impl TracedThread {
     #[must_use]
     pub fn ignoring_edges(self) -> Self {
         Self {
-            ignores_edges: true,
+            cursor: self.cursor.ignoring_edges(),
             ..self
         }
     }
@@ -89,7 +82,7 @@ impl TracedThread {
     #[must_use]
     pub fn in_one_line(self) -> Self {
         Self {
-            most_bytes: 1,
+            cursor: self.cursor.in_one_line(),
             ..self
         }
     }
@@ -103,12 +96,6 @@ impl TracedThread {
     }
 }
 
-/// Whether an event is more than a thread's beginning or end.
-fn is_edge(event: SyncEvent) -> bool {
-    use SyncEvent::{ThreadCreate, ThreadExit};
-    !matches!(event, ThreadCreate { .. } | ThreadExit)
-}
-
 impl InstructionSource for TracedThread {
     #[inline]
     fn program(&self) -> &Program {
@@ -117,19 +104,14 @@ impl InstructionSource for TracedThread {
     // As `Core::execute`.
     #[inline(always)]
     fn peek(&mut self) -> Option<Step> {
-        let (first_byte, most) = (self.first_byte, self.most_bytes);
-        let place = |access: MemAccess| Access {
-            byte: access.addr.get() + first_byte,
-            size: access.bytes.min(most),
-        };
-        let ignores_edges = self.ignores_edges;
+        let access = |(byte, size)| Access::new(byte, size);
         self.cursor.peek().map(|piece| Step {
             inst: piece.inst().get(),
-            load: piece.load().map(place),
-            store: piece.store().map(place),
+            load: access(piece.load_parts()),
+            store: access(piece.store_parts()),
             taken: piece.taken(),
             counts: piece.counts(),
-            has_sync: piece.has_sync() && !(ignores_edges && piece.sync().is_none_or(is_edge)),
+            has_sync: piece.has_sync(),
         })
     }
     #[inline]

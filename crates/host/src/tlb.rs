@@ -96,7 +96,10 @@ impl Tlb {
             page as usize & (self.l1.len() - 1),
             page as usize & (self.l2.len() - 1),
         );
-        push(&mut self.l1[l1], page);
+        if !bring_forward(&mut self.l1[l1], page) {
+            let [a, b, c, _] = self.l1[l1];
+            self.l1[l1] = [page, a, b, c];
+        }
         push(&mut self.l2[l2], page);
         self.last = chunk;
     }
@@ -150,9 +153,8 @@ impl Tlb {
             return is_mapped;
         }
         let set = page as usize & (self.l1.len() - 1);
-        let is_present = self.l1[set].contains(&page);
+        let is_present = bring_forward(&mut self.l1[set], page);
         if is_present {
-            push(&mut self.l1[set], page);
             self.last = chunk;
         }
         is_present
@@ -168,6 +170,25 @@ impl Tlb {
         }
         Translation::Absent
     }
+}
+
+/// Makes `page` the youngest of its set of the first level, if it is there; says whether it is.
+#[inline]
+fn bring_forward(set: &mut [u32; L1_WAYS], page: u32) -> bool {
+    let [a, b, c, d] = *set;
+    if a == page {
+        return true;
+    }
+    *set = if b == page {
+        [b, a, c, d]
+    } else if c == page {
+        [c, a, b, d]
+    } else if d == page {
+        [d, a, b, c]
+    } else {
+        return false;
+    };
+    true
 }
 
 /// Makes `page` the youngest of its set, over the oldest if it is new.

@@ -149,7 +149,7 @@ impl<S: SimulatedThread> Simulation<S> {
             return None;
         }
         let load = self.host_threads[thread.index()].source.peek()?.load?;
-        let (first, last) = (load.byte / 64, (load.byte + u64::from(load.size) - 1) / 64);
+        let (first, last) = (load.byte / 64, load.last() / 64);
         let hop = self.fabric.hop_home(Some(core));
         let ring = self.lanes.ring[core.index()];
         let decided = now + self.lanes.there + ring + hop.there;

@@ -10,7 +10,7 @@ use crate::dynamic::{DurationClass, DynInst, FutexId, SyncEvent, Wake};
 use crate::error::{Fault, TraceError};
 use crate::file::{Shared, TraceFile};
 use crate::predictor::{AddressPredictor, FlowPredictor};
-use crate::template::{Holes, TemplateStep, VariantShape};
+use crate::template::{Holes, Templates};
 use crate::translate::Translator;
 use crate::wire::{Wire, unzigzag};
 use std::sync::Arc;
@@ -20,6 +20,10 @@ const RING: usize = 2048;
 const MASK: usize = RING - 1;
 /// Pieces decoded at a time.
 const BATCH: usize = 128;
+/// Pieces of a block that has room behind any part of a batch.
+const SHORT: usize = 512;
+/// Blocks until a sync event, if there is none.
+const NEVER: u32 = u32::MAX;
 
 /// One thread's pieces, in order. Positions count pieces from 0.
 #[derive(Clone)]
@@ -29,6 +33,8 @@ pub struct ThreadCursor {
     ring: Box<[DynInst; RING]>,
     file: TraceFile,
     decoder: Decoder,
+    /// Bytes of an access that are seen.
+    most_bytes: u8,
 }
 
 impl ThreadCursor {
@@ -45,6 +51,30 @@ impl ThreadCursor {
             ring,
             file,
             decoder,
+            most_bytes: u8::MAX,
+        }
+    }
+    /// The same cursor, whose addresses lie so many pages further: those of a capture that is not
+    /// the first one of a run. Nothing has been read yet.
+    #[must_use]
+    pub fn placed_behind(mut self, pages: u64) -> Self {
+        self.decoder.translator.place_behind(pages);
+        self
+    }
+    /// The same cursor, of whose sync events only creation and exit of threads are seen. Nothing
+    /// has been read yet.
+    #[must_use]
+    pub fn ignoring_edges(mut self) -> Self {
+        self.decoder.ignores_edges = true;
+        self
+    }
+    /// The same cursor, of whose accesses only the first byte is seen, and so one line. Nothing has
+    /// been read yet.
+    #[must_use]
+    pub fn in_one_line(self) -> Self {
+        Self {
+            most_bytes: 1,
+            ..self
         }
     }
     /// The piece at the cursor; `None` at the thread's end.
@@ -112,18 +142,22 @@ impl ThreadCursor {
     #[inline(never)]
     fn refill(&mut self) -> bool {
         let start = self.decoded;
-        while (self.decoded - start) < BATCH as u64 {
-            // A piece of the next batch never overwrites the last REWIND ones.
-            let room = RING - Self::REWIND as usize - (self.decoded - start) as usize;
-            let wrote = self
-                .decoder
-                .decode(&self.file.shared, &mut self.ring, self.decoded, room);
-            if wrote == 0 {
-                break;
-            }
-            self.decoded += wrote as u64;
+        let shared = &*self.file.shared;
+        self.decoded = self.decoder.decode(shared, &mut self.ring, start);
+        if self.most_bytes < u8::MAX {
+            self.shorten(start);
         }
         self.decoded > start
+    }
+
+    /// Of accesses from the piece at `start` on, some bytes are not seen.
+    #[cold]
+    fn shorten(&mut self, start: u64) {
+        for position in start..self.decoded {
+            let piece = &mut self.ring[position as usize & MASK];
+            piece.load_bytes = piece.load_bytes.min(self.most_bytes);
+            piece.store_bytes = piece.store_bytes.min(self.most_bytes);
+        }
     }
 }
 
@@ -170,8 +204,12 @@ struct Decoder {
     block: Option<u32>,
     piece: u32,
     slot: u32,
-    /// Blocks until the next sync event, counted from the open block; `None` without events.
-    sync_in: Option<(u32, SyncEvent)>,
+    /// The next sync event of the chunk, if it has one, and the blocks until then, counted from the
+    /// open block.
+    event: Option<SyncEvent>,
+    sync_after: u32,
+    /// Of sync events only beginnings and ends of threads are seen.
+    ignores_edges: bool,
 }
 
 impl Decoder {
@@ -189,7 +227,9 @@ impl Decoder {
             block: None,
             piece: 0,
             slot: 0,
-            sync_in: None,
+            event: None,
+            sync_after: NEVER,
+            ignores_edges: false,
         };
         this.open_next_block(&file.shared);
         this
@@ -204,80 +244,122 @@ impl Decoder {
             .get(self.next_chunk)
             .map_or(0, |c| c.place.summary.first_instruction);
         self.blocks_left = 0;
-        self.sync_in = None;
+        (self.event, self.sync_after) = (None, NEVER);
         self.open_next_block(shared);
         first
     }
 
-    /// Copies up to `room` pieces of the open block into the ring from position `at`; when the
-    /// block ends, opens the next and settles what its last piece needs to know of it.
-    fn decode(
-        &mut self,
-        shared: &Shared,
-        ring: &mut [DynInst; RING],
-        at: u64,
-        room: usize,
-    ) -> usize {
-        let Some(block) = self.block else { return 0 };
-        let shape = shared.templates.shapes[block as usize];
-        let end = shape.pieces.1.min(self.piece + room as u32);
-        let count = (end - self.piece) as usize;
-        for (n, piece) in shared.templates.pieces[self.piece as usize..end as usize]
-            .iter()
-            .enumerate()
+    /// Copies a batch of pieces into the ring from position `start` on: the rest of the open block
+    /// and those that follow. Gives the position behind them, which is `start` at the thread's end.
+    fn decode(&mut self, shared: &Shared, ring: &mut [DynInst; RING], start: u64) -> u64 {
+        let Templates { pieces, shapes, .. } = &shared.templates;
+        let mut at = start;
+        while at - start < BATCH as u64
+            && let Some(block) = self.decode_foreseen(&shared.templates, ring, &mut at, start)
         {
-            match self.fill(piece) {
-                Some(dynamic) => ring[(at as usize + n) & MASK] = dynamic,
-                None => return self.fail(n),
+            let shape = &shapes[block as usize];
+            // A piece of the batch never overwrites the last REWIND ones before it.
+            let room = (RING - ThreadCursor::REWIND as usize) as u64 - (at - start);
+            let end = shape.pieces.1.min(self.piece + room as u32);
+            for step in &pieces[self.piece as usize..end as usize] {
+                let place = &mut ring[at as usize & MASK];
+                *place = step.dynamic;
+                if step.holes != Holes::None && self.fill(step.holes, place).is_none() {
+                    self.fail();
+                    return at;
+                }
+                at += 1;
+            }
+            self.piece = end;
+            if end == shape.pieces.1 {
+                let last = &mut ring[(at - 1) as usize & MASK];
+                if self.sync_after == 0 {
+                    self.attach_event(shared, last);
+                }
+                self.open_next_block(shared);
+                if let Some(next) = self.block.filter(|_| shape.asks_next) {
+                    shape.settle(&shapes[next as usize], last);
+                }
             }
         }
-        self.piece = end;
-        if end == shape.pieces.1 {
-            self.settle(shared, &shape, &mut ring[(at as usize + count - 1) & MASK]);
-        }
-        count
+        at
     }
 
-    /// Opens the next block and tells the `last` piece of this one what depends on it.
-    #[inline]
-    fn settle(&mut self, shared: &Shared, shape: &VariantShape, last: &mut DynInst) {
-        let event = self.due_event(shared);
-        self.open_next_block(shared);
-        let next = self
-            .block
-            .map(|next| shared.templates.shapes[next as usize].pc);
-        if shape.conditional && next.is_some_and(|pc| pc != shape.fallthrough) {
-            last.flags |= DynInst::TAKEN;
-        }
-        if shape.repeats && next == Some(shape.last_pc) {
-            last.flags &= !DynInst::COUNTS;
-        }
-        match event {
-            Some(event) if last.load_bytes | last.store_bytes == 0 => last.set_sync(event),
-            Some(_) => {
-                self.fail(0);
+    /// As [`Decoder::decode`], while whole blocks come as foreseen and without events: what is
+    /// counted down to something else is counted once for all of them. Gives the block that is then
+    /// open.
+    #[inline(always)]
+    fn decode_foreseen(
+        &mut self,
+        templates: &Templates,
+        ring: &mut [DynInst; RING],
+        at: &mut u64,
+        start: u64,
+    ) -> Option<u32> {
+        let Templates { pieces, shapes, .. } = templates;
+        let mut block = self.block?;
+        let mut shape = &shapes[block as usize];
+        let left = self.foreseen_left.min(self.blocks_left.into());
+        let most = match self.piece == shape.pieces.0 {
+            true => left.min(self.sync_after.into()) as u32,
+            false => 0,
+        };
+        let mut closed = 0;
+        let mut path = self.flow.path();
+        while closed < most && *at - start < BATCH as u64 {
+            let variant = self.flow.expected_on(path);
+            let steps = &pieces[shape.pieces.0 as usize..shape.pieces.1 as usize];
+            let Some(next) = shapes
+                .get(variant as usize)
+                .filter(|_| steps.len() <= SHORT)
+            else {
+                break;
+            };
+            self.slot = shape.first_slot;
+            for step in steps {
+                let place = &mut ring[*at as usize & MASK];
+                *place = step.dynamic;
+                if step.holes != Holes::None && self.fill(step.holes, place).is_none() {
+                    self.fail();
+                    return None;
+                }
+                *at += 1;
             }
-            None => {}
+            if shape.asks_next {
+                shape.settle(next, &mut ring[(*at - 1) as usize & MASK]);
+            }
+            path.take(variant);
+            (block, shape) = (variant, next);
+            closed += 1;
         }
+        if closed > 0 {
+            self.block = Some(block);
+            (self.piece, self.slot) = (shape.pieces.0, shape.first_slot);
+            self.blocks_left -= closed;
+            self.sync_after -= closed;
+            self.foreseen_left -= u64::from(closed);
+            self.flow.go_on(path);
+        }
+        Some(block)
     }
 
-    #[inline]
-    fn fill(&mut self, piece: &TemplateStep) -> Option<DynInst> {
-        let mut dynamic = piece.dynamic;
-        match piece.holes {
+    /// Fills a piece's addresses in; `None` if the chunk has none for it.
+    #[inline(always)]
+    fn fill(&mut self, holes: Holes, piece: &mut DynInst) -> Option<()> {
+        match holes {
             Holes::None => {}
-            Holes::Load => dynamic.first = self.address()?,
-            Holes::Store => dynamic.second = self.address()?,
+            Holes::Load => piece.first = self.address()?,
+            Holes::Store => piece.second = self.address()?,
             Holes::LoadStore => {
-                dynamic.first = self.address()?;
-                dynamic.second = self.address()?;
+                piece.first = self.address()?;
+                piece.second = self.address()?;
             }
             Holes::Update => {
-                dynamic.first = self.address()?;
-                dynamic.second = dynamic.first;
+                piece.first = self.address()?;
+                piece.second = piece.first;
             }
         }
-        Some(dynamic)
+        Some(())
     }
 
     /// The canonical address of the next access.
@@ -289,55 +371,64 @@ impl Decoder {
         self.translator.translate(addr)
     }
 
-    /// The open block's sync event, if it has one.
-    fn due_event(&mut self, shared: &Shared) -> Option<SyncEvent> {
-        let (0, event) = self.sync_in? else {
-            return None;
+    /// The `last` piece of the open block gets the block's sync event, if it has one.
+    #[cold]
+    fn attach_event(&mut self, shared: &Shared, last: &mut DynInst) {
+        let Some(event) = self.event else {
+            self.sync_after = NEVER;
+            return;
         };
-        self.sync_in = None;
         self.read_event(shared);
-        Some(event)
+        if last.load_bytes | last.store_bytes != 0 {
+            self.fail();
+        } else if !(self.ignores_edges && is_edge(event)) {
+            last.set_sync(event);
+        }
     }
 
+    #[inline(always)]
     fn open_next_block(&mut self, shared: &Shared) {
         if self.blocks_left == 0 && !self.load_chunk(shared) {
             self.block = None;
             return;
         }
         self.blocks_left -= 1;
-        let variant = self.next_variant();
-        let shapes = &shared.templates.shapes;
-        self.block = variant.filter(|v| (*v as usize) < shapes.len());
-        let Some(variant) = self.block else {
-            self.fail(0);
-            return;
+        let variant = if self.foreseen_left > 0 {
+            self.foreseen_left -= 1;
+            Some(self.flow.expected())
+        } else {
+            self.surprise()
         };
-        self.piece = shapes[variant as usize].pieces.0;
-        self.slot = shapes[variant as usize].first_slot;
+        let shapes = &shared.templates.shapes;
+        let Some((variant, shape)) =
+            variant.and_then(|variant| Some((variant, shapes.get(variant as usize)?)))
+        else {
+            return self.fail();
+        };
+        self.block = Some(variant);
+        self.piece = shape.pieces.0;
+        self.slot = shape.first_slot;
         self.flow.learn(variant);
-        if let Some((blocks, _)) = &mut self.sync_in {
-            *blocks = blocks.saturating_sub(1);
-        }
+        self.sync_after = self.sync_after.saturating_sub(1);
     }
 
-    fn next_variant(&mut self) -> Option<u32> {
-        if self.foreseen_left > 0 {
-            self.foreseen_left -= 1;
-            return Some(self.flow.expected());
-        }
+    /// The variant that was not foreseen.
+    fn surprise(&mut self) -> Option<u32> {
         let variant = u32::try_from(self.columns.varint(SURPRISES)?).ok()?;
         self.foreseen_left = self.columns.varint(RUNS).unwrap_or(u64::MAX);
         Some(variant)
     }
 
     /// Loads the next chunk; false when there is none.
+    #[cold]
+    #[inline(never)]
     fn load_chunk(&mut self, shared: &Shared) -> bool {
         let Some(entry) = shared.chunks[self.thread.index()].get(self.next_chunk) else {
             return false;
         };
         self.next_chunk += 1;
         if !self.columns.load(&shared.bytes, entry) {
-            self.fail(0);
+            self.fail();
             return false;
         }
         self.flow.reset();
@@ -345,15 +436,13 @@ impl Decoder {
         self.blocks_left = entry.place.summary.blocks;
         self.foreseen_left = self.columns.varint(RUNS).unwrap_or(u64::MAX);
         self.read_event(shared);
-        if let Some((blocks, _)) = &mut self.sync_in {
-            *blocks += 1;
-        }
+        self.sync_after = self.sync_after.saturating_add(1);
         true
     }
 
     /// Reads the next sync event of the chunk.
     fn read_event(&mut self, shared: &Shared) {
-        self.sync_in = None;
+        (self.event, self.sync_after) = (None, NEVER);
         let rest = &self.columns.bytes[SYNC][self.columns.at[SYNC]..];
         if rest.is_empty() {
             return;
@@ -362,16 +451,16 @@ impl Decoder {
         match take_sync(&mut wire) {
             Ok((gap, raw)) => {
                 self.columns.at[SYNC] += wire.position();
-                self.sync_in = Some((gap, resolve(shared, self.thread, raw)));
+                self.event = Some(resolve(shared, self.thread, raw));
+                self.sync_after = gap;
             }
-            Err(_) => {
-                self.fail(0);
-            }
+            Err(_) => self.fail(),
         }
     }
 
-    /// Ends the thread here, after `wrote` pieces.
-    fn fail(&mut self, wrote: usize) -> usize {
+    /// Ends the thread here.
+    #[cold]
+    fn fail(&mut self) {
         self.block = None;
         self.blocks_left = 0;
         self.next_chunk = usize::MAX;
@@ -379,8 +468,13 @@ impl Decoder {
             part: "instruction stream",
             at: 0,
         });
-        wrote
     }
+}
+
+/// Whether an event is more than a thread's beginning or end.
+fn is_edge(event: SyncEvent) -> bool {
+    use SyncEvent::{ThreadCreate, ThreadExit};
+    !matches!(event, ThreadCreate { .. } | ThreadExit)
 }
 
 /// The event in terms of the file's threads; what points outside the file becomes a plain call.

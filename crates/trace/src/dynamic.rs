@@ -212,6 +212,16 @@ impl DynInst {
             bytes: self.store_bytes,
         })
     }
+    /// First byte and bytes of the load; no bytes without one.
+    #[inline]
+    pub const fn load_parts(&self) -> (u64, u8) {
+        (self.first, self.load_bytes)
+    }
+    /// First byte and bytes of the store; no bytes without one.
+    #[inline]
+    pub const fn store_parts(&self) -> (u64, u8) {
+        (self.second, self.store_bytes)
+    }
     /// Whether a branch left the straight line; false for everything else.
     #[inline]
     pub const fn taken(&self) -> bool {

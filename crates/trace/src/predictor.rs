@@ -6,41 +6,69 @@
 
 /// Entries of the flow table.
 const FLOW_BITS: u32 = 13;
+const ENTRIES: usize = 1 << FLOW_BITS;
+
+/// The variants that came, as far as they tell the next one: where the table is looked at.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Path {
+    history: u32,
+    slot: u32,
+}
+
+impl Path {
+    /// Another variant has come.
+    #[inline]
+    pub(crate) fn take(&mut self, variant: u32) {
+        let mixed = variant.wrapping_mul(0x9e37_79b1);
+        let key = mixed ^ self.history;
+        self.history = mixed.rotate_left(15).wrapping_mul(0x85eb_ca6b);
+        self.slot = key.wrapping_mul(0xc2b2_ae35) >> (32 - FLOW_BITS);
+    }
+}
 
 /// The next variant, from the last two.
 #[derive(Clone)]
 pub(crate) struct FlowPredictor {
-    table: Box<[u32]>,
-    history: u32,
-    slot: usize,
+    table: Box<[u32; ENTRIES]>,
+    path: Path,
 }
 
 impl FlowPredictor {
     pub(crate) fn new() -> Self {
         Self {
-            table: vec![0; 1 << FLOW_BITS].into(),
-            history: 0,
-            slot: 0,
+            table: Box::new([0; ENTRIES]),
+            path: Path::default(),
         }
     }
     pub(crate) fn reset(&mut self) {
         self.table.fill(0);
-        self.history = 0;
-        self.slot = 0;
+        self.path = Path::default();
     }
     /// The variant expected next.
     #[inline]
     pub(crate) fn expected(&self) -> u32 {
-        self.table[self.slot]
+        self.expected_on(self.path)
     }
     /// Learns that `variant` came.
     #[inline]
     pub(crate) fn learn(&mut self, variant: u32) {
-        self.table[self.slot] = variant;
-        let mixed = variant.wrapping_mul(0x9e37_79b1);
-        let key = mixed ^ self.history;
-        self.history = mixed.rotate_left(15).wrapping_mul(0x85eb_ca6b);
-        self.slot = (key.wrapping_mul(0xc2b2_ae35) >> (32 - FLOW_BITS)) as usize;
+        self.table[self.path.slot as usize % ENTRIES] = variant;
+        self.path.take(variant);
+    }
+    /// What has come so far, for somebody who follows it apart until [`FlowPredictor::go_on`].
+    #[inline]
+    pub(crate) fn path(&self) -> Path {
+        self.path
+    }
+    /// As [`FlowPredictor::expected`], after `path`.
+    #[inline]
+    pub(crate) fn expected_on(&self, path: Path) -> u32 {
+        self.table[path.slot as usize % ENTRIES]
+    }
+    /// So much has come by now, all of it as expected.
+    #[inline]
+    pub(crate) fn go_on(&mut self, path: Path) {
+        self.path = path;
     }
 }
 
@@ -92,6 +120,18 @@ impl AddressPredictor {
     /// The address whose difference from what was expected of `slot` is `residual`; learns it.
     #[inline]
     pub(crate) fn address(&mut self, slot: usize, residual: i64) -> u64 {
+        let known = &mut self.slots[slot];
+        if known.last == 0 {
+            return self.first_address(slot, residual);
+        }
+        // As `expected` and `learn`, in one look.
+        known.stride = known.stride.wrapping_add(residual as u64);
+        known.last = known.last.wrapping_add(known.stride);
+        self.recent = known.last;
+        self.recent
+    }
+    /// As [`AddressPredictor::address`], of a slot that is empty.
+    fn first_address(&mut self, slot: usize, residual: i64) -> u64 {
         let addr = self.expected(slot).wrapping_add(residual as u64);
         self.learn(slot, addr);
         addr

@@ -41,6 +41,21 @@ pub(crate) struct VariantShape {
     pub(crate) conditional: bool,
     /// Whether that is a repeated string operation.
     pub(crate) repeats: bool,
+    /// Whether it is either, so that something depends on the next block.
+    pub(crate) asks_next: bool,
+}
+
+impl VariantShape {
+    /// Tells the `last` piece of this variant what depends on the next one.
+    #[inline]
+    pub(crate) fn settle(&self, next: &Self, last: &mut DynInst) {
+        if self.conditional && next.pc != self.fallthrough {
+            last.flags |= DynInst::TAKEN;
+        }
+        if self.repeats && next.pc == self.last_pc {
+            last.flags &= !DynInst::COUNTS;
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -96,14 +111,16 @@ impl Templates {
         }
         let start = &dictionary.insts[block.first as usize];
         let last = &dictionary.insts[(block.first + block.count - 1) as usize];
+        let (conditional, repeats) = (last.class == OpClass::CondBranch, last.repeats());
         self.shapes.push(VariantShape {
             pieces: (first, self.pieces.len() as u32),
             first_slot: variant.first_access,
             pc: start.pc,
             fallthrough: last.fallthrough(),
             last_pc: last.pc,
-            conditional: last.class == OpClass::CondBranch,
-            repeats: last.repeats(),
+            conditional,
+            repeats,
+            asks_next: conditional || repeats,
         });
     }
 

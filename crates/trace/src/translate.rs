@@ -105,6 +105,8 @@ pub(crate) struct Translator {
     /// Virtual page + 1 (0: empty), canonical page.
     cache: Box<[(u64, u64); ENTRIES]>,
     pages: Arc<PageIndex>,
+    /// The canonical number of the list's first page.
+    first: u64,
 }
 
 impl Translator {
@@ -112,7 +114,12 @@ impl Translator {
         Self {
             pages,
             cache: Box::new([(0, 0); ENTRIES]),
+            first: 0,
         }
+    }
+    /// Canonical pages begin so many further. Nothing has been translated yet.
+    pub(crate) fn place_behind(&mut self, pages: u64) {
+        self.first = pages;
     }
     /// The canonical address of `addr`; `None` if its page is not in the list.
     #[inline]
@@ -120,7 +127,7 @@ impl Translator {
         let page = addr >> 12;
         let entry = &mut self.cache[page as usize % ENTRIES];
         if entry.0 != page + 1 {
-            *entry = (page + 1, self.pages.search(page)?);
+            *entry = (page + 1, self.first + self.pages.search(page)?);
         }
         Some(entry.1 << 12 | addr & 0xfff)
     }

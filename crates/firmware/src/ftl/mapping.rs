@@ -42,23 +42,19 @@ const BY_FORMULA: u32 = 0;
 /// Forward value of a page that is mapped nowhere; all others are physical pages + `FIRST_PLACE`.
 const NOWHERE: u32 = 1;
 const FIRST_PLACE: u32 = 2;
-/// Logical pages of a region: their places fill a page of the host's memory.
-const REGION: usize = 1024;
 
 /// The precondition's formula, except where something has changed since.
 ///
-/// The tables are as long as the device has pages but begin as zeroes, so the memory they take is
-/// what the operating system hands out when they are written: at most 4 bytes per logical page and
-/// 4 1/8 per physical page, in pieces of its pages. A look in either direction is one access.
+/// Places are kept of regions that have changed ([`Places`]). The tables by physical page are as
+/// long as the device has pages but begin as zeroes, so the memory they take is what the operating
+/// system hands out when they are written, in pieces of its pages. At most that is 4 1/16 bytes per
+/// logical page and 4 1/8 per physical page.
 #[derive(Clone, Debug)]
 pub struct ImplicitMapping {
     geometry: FlashGeometry,
     precondition: Precondition,
-    /// By region of `REGION` logical pages, one bit: something in it has changed. Spares a look at
-    /// memory that the operating system has not handed out yet, which costs it a page fault.
-    touched: Vec<u64>,
     /// By logical page: where it is now.
-    places: Vec<u32>,
+    places: Places,
     /// By physical page: the logical page that was mapped to it last, + 1; 0 for none since the
     /// start. Whether it still is there, `stale` says.
     holders: Vec<u32>,
@@ -79,8 +75,7 @@ impl ImplicitMapping {
         let pages = index(geometry.unit_count());
         Self {
             geometry,
-            touched: vec![0; index(precondition.logical_page_count()).div_ceil(64 * REGION)],
-            places: vec![BY_FORMULA; index(precondition.logical_page_count())],
+            places: Places::new(precondition.logical_page_count()),
             holders: vec![0; pages],
             stale: vec![0; pages.div_ceil(64)],
             precondition,
@@ -100,9 +95,7 @@ impl ImplicitMapping {
         }
         self.holders[at] = key(lpa.get()) + 1;
         self.valid_counts[self.geometry.block_of(to).index()] += 1;
-        self.places[index(lpa.get())] = key(to.get()) + FIRST_PLACE;
-        let region = index(lpa.get()) / REGION;
-        self.touched[region / 64] |= 1 << (region % 64);
+        self.places.set(lpa, key(to.get()) + FIRST_PLACE);
         self.changed_page_count += 1;
         Ok(())
     }
@@ -135,11 +128,8 @@ impl ImplicitMapping {
         if let Some(page) = to {
             self.enter(page, lpa);
         }
-        let at = index(lpa.get());
         let place = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
-        let before = core::mem::replace(&mut self.places[at], place);
-        let region = at / REGION;
-        self.touched[region / 64] |= 1 << (region % 64);
+        let before = self.places.set(lpa, place);
         self.changed_page_count += u64::from(before == BY_FORMULA);
     }
 
@@ -160,24 +150,12 @@ impl ImplicitMapping {
 impl Mapping for ImplicitMapping {
     #[inline]
     fn lookup(&self, lpa: Lpa) -> Option<Ppa> {
-        let at = index(lpa.get());
-        let region = at / REGION;
-        if self.touched[region / 64] >> (region % 64) & 1 == 0 {
-            return self.precondition.lookup(lpa);
-        }
-        self.place(lpa, self.places[at])
+        self.place(lpa, self.places.get(lpa))
     }
 
     #[inline]
     fn is_mapped(&self, lpa: Lpa) -> bool {
-        let at = index(lpa.get());
-        let region = at / REGION;
-        let is_touched = self.touched[region / 64] >> (region % 64) & 1 != 0;
-        match if is_touched {
-            self.places[at]
-        } else {
-            BY_FORMULA
-        } {
+        match self.places.get(lpa) {
             BY_FORMULA => lpa.get() < self.precondition.mapped_page_count(),
             place => place != NOWHERE,
         }
@@ -205,8 +183,7 @@ impl Mapping for ImplicitMapping {
     }
 
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa> {
-        let value = self.places[index(lpa.get())];
-        let before = self.place(lpa, value);
+        let before = self.lookup(lpa);
         if let Some(page) = before {
             self.leave(page);
         }
@@ -223,6 +200,53 @@ impl Mapping for ImplicitMapping {
     #[inline]
     fn valid_count(&self, block: BlockAddr) -> u32 {
         self.valid_counts[block.index()]
+    }
+}
+
+/// Logical pages of a region, whose places fill four lines of the host's caches.
+const REGION: usize = 64;
+
+/// Where logical pages are, in regions that are there once something in them has changed. A table of
+/// all pages would be spread by random writes: each to a page of memory of its own, which the
+/// operating system has to clear first.
+#[derive(Clone, Debug)]
+struct Places {
+    /// By region: its number in `regions`, + 1; 0 if nothing in it has changed.
+    numbers: Vec<u32>,
+    regions: Vec<[u32; REGION]>,
+}
+
+impl Places {
+    fn new(pages: u64) -> Self {
+        Self {
+            numbers: vec![0; index(pages).div_ceil(REGION)],
+            regions: Vec::new(),
+        }
+    }
+    #[inline]
+    fn get(&self, lpa: Lpa) -> u32 {
+        let at = index(lpa.get());
+        match self.numbers[at / REGION] {
+            0 => BY_FORMULA,
+            number => self.regions[number as usize - 1][at % REGION],
+        }
+    }
+    /// Returns what was there before.
+    #[inline]
+    fn set(&mut self, lpa: Lpa, place: u32) -> u32 {
+        let at = index(lpa.get());
+        let number = match self.numbers[at / REGION] {
+            0 => self.add(at / REGION),
+            number => number as usize - 1,
+        };
+        core::mem::replace(&mut self.regions[number][at % REGION], place)
+    }
+    /// Something changes in a region for the first time: its number.
+    #[cold]
+    fn add(&mut self, region: usize) -> usize {
+        self.regions.push([BY_FORMULA; REGION]);
+        self.numbers[region] = key(self.regions.len() as u64);
+        self.regions.len() - 1
     }
 }
 

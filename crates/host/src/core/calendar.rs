@@ -45,21 +45,26 @@ impl Calendar {
         }
     }
     /// Books the first free slot of a class at `ready` or later and returns its cycle.
-    #[inline]
+    // As `Core::execute`.
+    #[inline(always)]
     pub(crate) fn book(&mut self, port: Port, ready: u64) -> u64 {
         let (lap, shift) = (ready / SLOTS, port as u32);
         let slot = &mut self.slots[(ready % SLOTS) as usize];
-        if *slot >> 32 < lap {
-            *slot = lap << 32 | self.empty;
+        let booked = *slot;
+        if booked >> 32 == lap && booked >> shift & 8 == 0 {
+            *slot = booked + (1 << shift);
+            return ready;
         }
-        if *slot >> 32 == lap && *slot >> shift & 8 == 0 {
-            *slot += 1 << shift;
+        if booked >> 32 < lap {
+            // Every class has a port.
+            *slot = (lap << 32 | self.empty) + (1 << shift);
             return ready;
         }
         self.search(port, ready)
     }
     /// Books a port for the execution of `op` and returns when its result is there.
-    #[inline]
+    // As `Core::execute`.
+    #[inline(always)]
     pub(crate) fn execute(&mut self, op: &Op, ready: u64) -> u64 {
         let latency = u64::from(op.latency);
         if op.is(Op::UNPIPELINED) {
@@ -120,7 +125,7 @@ impl Execution {
         }
     }
     /// An instruction executes for `length` cycles from `from`.
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, from: u64, length: u64) {
         let bit = from % 64;
         if bit + length <= 64 {
@@ -152,7 +157,7 @@ impl Execution {
             .sum()
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, number: u64, bits: u64) {
         let word = &mut self.words[(number % WORDS) as usize];
         if word.0 == number {

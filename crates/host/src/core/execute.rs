@@ -19,15 +19,24 @@ enum Quick {
 
 impl Core {
     /// Executes a piece that was dispatched at `at`, as far as its operands are known.
+    ///
+    /// What leaves this path takes the piece as a value: a reference would have it put together in
+    /// memory for every instruction.
     // Not left to the compiler, which has put it outside once: a tenth more host instructions.
     #[inline(always)]
-    pub(super) fn execute<U: Uncore>(&mut self, step: &Step, op: &Op, at: u64, uncore: &mut U) {
+    pub(super) fn execute<U: Uncore, const LIMITED: bool>(
+        &mut self,
+        step: Step,
+        op: &Op,
+        at: u64,
+        uncore: &mut U,
+    ) {
         let floor = at + 1;
         let mut since = floor;
         let mut ready = floor.max(self.window.data_ready(op));
         let mut address = floor.max(self.window.address_ready(op, ready));
-        if let Some(schedulers) = &mut self.schedulers {
-            let (memory, execution, turns) = schedulers.enter(step, op, floor);
+        if LIMITED && let Some(schedulers) = &mut self.schedulers {
+            let (memory, execution, turns) = schedulers.enter(&step, op, floor);
             if turns != 0 {
                 return self.park_for_turns(step, op, (memory, execution, turns), uncore);
             }
@@ -38,7 +47,7 @@ impl Core {
         if let Some(load) = step.load {
             kind |= info::LOAD;
             self.load_queue.dispatched += 1;
-            let data = match self.quick_load(step, load, address) {
+            let data = match self.quick_load::<LIMITED>(step.store.is_some(), load, address) {
                 Quick::Done(data) => data,
                 Quick::Issued(issue) => return self.park(step, op, floor, Some(issue), uncore),
                 Quick::Unknown => return self.park(step, op, floor, None, uncore),
@@ -59,31 +68,34 @@ impl Core {
         } else {
             ready
         };
-        self.issues(op, false, done - u64::from(op.latency));
+        if LIMITED {
+            self.issues(op, false, done - u64::from(op.latency));
+        }
         if let Some(store) = step.store {
             kind |= info::STORE;
             let issue = self.calendar.book(Port::Store, done);
-            self.issues(op, true, issue);
+            if LIMITED {
+                self.issues(op, true, issue);
+            }
             done = issue + 1;
             let chunk = HostLine::of_byte(store.byte).chunk();
             if self.stores_wait || !self.caches.tlb.has(chunk) {
                 return self.park_store(step, op, floor, done, uncore);
             }
             let place = self.window.place(self.window.tail);
-            let number = self.stores.push(store, place);
-            self.stores.entry(number).data_at = done;
+            self.stores.push(store, place, done);
             // Waiting for room in the store queue is waiting for memory.
             since -= self.store_stall;
         }
         self.window.write(op, done);
         if op.is(Op::SPECIAL) {
-            self.steer(step, op, done);
+            self.steer(step.taken, op, done);
         }
         self.finish_dispatch(done, kind, since, uncore);
     }
 
     /// The dispatched piece is complete: it retires at once if everything older has.
-    #[inline]
+    #[inline(always)]
     fn finish_dispatch<U: Uncore>(&mut self, done: u64, kind: u8, since: u64, uncore: &mut U) {
         let sequence = self.window.tail;
         self.window.tail += 1;
@@ -96,18 +108,20 @@ impl Core {
         }
     }
 
-    /// A load whose page and line are at hand and whose data no store in flight has.
-    #[inline]
-    fn quick_load(&mut self, step: &Step, load: Access, ready: u64) -> Quick {
+    /// A load whose page and line are at hand and whose data no store in flight has. `stores`: the
+    /// piece stores as well.
+    // As `execute`.
+    #[inline(always)]
+    fn quick_load<const LIMITED: bool>(&mut self, stores: bool, load: Access, ready: u64) -> Quick {
         if ready >= PENDING {
             return Quick::Unknown;
         }
         let issue = self.calendar.book(Port::Load, ready);
-        if step.store.is_none() {
+        if LIMITED && !stores {
             self.issues(&Op::NONE, true, issue);
         }
         let line = HostLine::of_byte(load.byte);
-        let is_split = (load.byte & 63) + u64::from(load.size) > 64;
+        let is_split = (load.byte & 63) + load.size() > 64;
         let store = self.stores.youngest(load.byte / 8);
         if is_split || !self.caches.tlb.has(line.chunk()) {
             return Quick::Issued(issue);
@@ -134,22 +148,20 @@ impl Core {
     #[inline(never)]
     pub(super) fn park<U: Uncore>(
         &mut self,
-        step: &Step,
+        step: Step,
         op: &Op,
         floor: u64,
         issue: Option<u64>,
         uncore: &mut U,
     ) {
-        let mut piece = Parked::new(*op, floor);
-        if let Some(load) = step.load {
-            piece = self.with_load(piece, load);
-            piece.waits_data = 1;
-        }
+        let place = self.enter(&step, op, floor, step.load);
+        let piece = &mut self.window.parked[place];
+        piece.waits_data = u8::from(step.load.is_some());
         if let Some(issue) = issue {
             piece.phase = Phase::Access;
             piece.ready_address = issue;
         }
-        let place = self.enter(step, piece);
+        self.window.link(place, op, step.load.is_some());
         if issue.is_some() {
             self.advance_load(place, uncore);
         }
@@ -161,23 +173,23 @@ impl Core {
     #[inline(never)]
     fn park_for_turns<U: Uncore>(
         &mut self,
-        step: &Step,
+        step: Step,
         op: &Op,
         (memory, execution, turns): (u64, u64, u8),
         uncore: &mut U,
     ) {
-        let mut piece = Parked::new(*op, memory.min(execution));
+        let place = self.enter(&step, op, memory.min(execution), step.load);
+        let piece = &mut self.window.parked[place];
         piece.ready_data = execution;
         piece.waits_data = turns.count_ones() as u8;
-        if let Some(load) = step.load {
+        if step.load.is_some() {
             self.load_queue.dispatched += 1;
             let memory_turn = turns & Class::Memory.bit();
-            piece = self.with_load(piece, load);
             piece.ready_address = memory;
             piece.waits_data += 1 - memory_turn.count_ones() as u8;
             piece.waits_address = memory_turn.count_ones() as u8;
         }
-        let place = self.enter(step, piece);
+        self.window.link(place, op, step.load.is_some());
         if let Some(schedulers) = &mut self.schedulers {
             schedulers.queue(place, turns);
         }
@@ -188,23 +200,11 @@ impl Core {
         self.after_parking(step, op, place, uncore);
     }
 
-    /// A piece that loads, before its address is known.
-    fn with_load(&self, mut piece: Parked, load: Access) -> Parked {
-        let last = load.byte + u64::from(load.size) - 1;
-        piece.line = HostLine::of_byte(load.byte).get();
-        if HostLine::of_byte(last).get() != piece.line {
-            piece.second = HostLine::of_byte(last).get();
-        }
-        piece.store = self.stores.youngest(load.byte / 8);
-        piece.phase = Phase::Address;
-        piece
-    }
-
     /// Parks a piece whose load is done at `ready` and whose other operands are not known.
     #[inline(never)]
-    fn park_operands<U: Uncore>(&mut self, step: &Step, op: &Op, ready: u64, uncore: &mut U) {
-        let piece = Parked::new(*op, ready);
-        let place = self.enter(step, piece);
+    fn park_operands<U: Uncore>(&mut self, step: Step, op: &Op, ready: u64, uncore: &mut U) {
+        let place = self.enter(&step, op, ready, None);
+        self.window.link(place, op, true);
         self.after_parking(step, op, place, uncore);
     }
 
@@ -212,48 +212,66 @@ impl Core {
     #[inline(never)]
     pub(super) fn park_store<U: Uncore>(
         &mut self,
-        step: &Step,
+        step: Step,
         op: &Op,
         floor: u64,
         done: u64,
         uncore: &mut U,
     ) {
-        let mut piece = Parked::new(*op, floor);
-        piece.ready_address = done;
-        let place = self.enter(step, piece);
+        let place = self.enter(&step, op, floor, None);
+        self.window.parked[place].ready_address = done;
+        self.window.link(place, op, step.load.is_some());
         self.produce(place, op, done - 1);
         self.set_store_line(place);
         self.advance_store(place, uncore);
         self.after_parking(step, op, place, uncore);
     }
 
-    fn enter(&mut self, step: &Step, mut piece: Parked) -> usize {
+    /// Enters the piece that is being dispatched into the window, where it waits for nothing yet:
+    /// what it needs is there at `ready`. `load` is what it has still to load. Written where it
+    /// stays: put together and copied, it took as long again.
+    #[inline(always)]
+    fn enter(&mut self, step: &Step, op: &Op, ready: u64, load: Option<Access>) -> usize {
         let place = self.window.place(self.window.tail);
         let mut kind = info::PARKED | u8::from(step.counts);
-        if let Some(schedulers) = &mut self.schedulers {
-            piece.held = schedulers.hand_over();
-        }
-        if let Some(store) = step.store {
-            kind |= info::STORE;
-            piece.own_store = if piece.op.is(Op::WRITES_BACK) {
-                self.stores.push_write_back(store.byte, place)
-            } else {
-                self.stores.push(store, place)
-            };
-        }
+        let held = match &mut self.schedulers {
+            Some(schedulers) => schedulers.hand_over(),
+            None => 0,
+        };
         if step.load.is_some() {
             kind |= info::LOAD;
+        }
+        // Before its own store is entered.
+        let forwarder = load.map_or(NO_STORE, |load| self.stores.youngest(load.byte / 8));
+        let mut own_store = NO_STORE;
+        if let Some(store) = step.store {
+            kind |= info::STORE;
+            own_store = if op.is(Op::WRITES_BACK) {
+                self.stores.push_write_back(store.byte, place)
+            } else {
+                self.stores.push(store, place, PENDING)
+            };
         }
         self.window.tail += 1;
         self.window.done[place] = PENDING;
         self.window.info[place] = kind;
-        self.window.park(place, piece, step.load.is_some());
+        let piece = &mut self.window.parked[place];
+        piece.begin(op, ready);
+        (piece.held, piece.store, piece.own_store) = (held, forwarder, own_store);
+        if let Some(load) = load {
+            let (first, last) = (HostLine::of_byte(load.byte), HostLine::of_byte(load.last()));
+            piece.phase = Phase::Address;
+            piece.line = first.get();
+            if last != first {
+                piece.second = last.get();
+            }
+        }
         place
     }
 
-    fn after_parking<U: Uncore>(&mut self, step: &Step, op: &Op, place: usize, uncore: &mut U) {
+    fn after_parking<U: Uncore>(&mut self, step: Step, op: &Op, place: usize, uncore: &mut U) {
         if op.is(Op::SPECIAL) {
-            self.steer(step, op, PENDING | place as u64);
+            self.steer(step.taken, op, PENDING | place as u64);
         }
         self.settle(self.window.tail - 1, uncore);
         self.retire_ready(uncore);

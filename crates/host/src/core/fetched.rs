@@ -70,15 +70,15 @@ impl Core {
     /// Dispatches what was fetched, as far as there is room.
     pub(super) fn run_fetched<U: Uncore>(&mut self, uncore: &mut U) {
         while let Some((step, op)) = self.fetched.pieces.front().copied() {
-            if self.front.must_wait() && !self.care(&step) {
+            if self.front.must_wait() && !self.care(step) {
                 return;
             }
-            let Ok(at) = self.dispatch_cycle(&step, &op) else {
+            let Ok(at) = self.dispatch_cycle::<true>(&step, &op) else {
                 return;
             };
             self.fetched.pieces.pop_front();
             self.front.take_slot(at);
-            self.execute(&step, &op, at, uncore);
+            self.execute::<U, true>(step, &op, at, uncore);
         }
     }
 }

@@ -135,9 +135,10 @@ impl Front {
 
 impl Core {
     /// Dispatches until something stops it; the loop that everything else is measured by. It is a
-    /// function of its own, so that nothing around it takes registers.
+    /// function of its own, so that nothing around it takes registers, and one for cores whose
+    /// schedulers have limits (`LIMITED`) and one for those that need not ask.
     #[inline(never)]
-    pub(super) fn dispatch<S: InstructionSource, U: Uncore>(
+    pub(super) fn dispatch<S: InstructionSource, U: Uncore, const LIMITED: bool>(
         &mut self,
         horizon: u64,
         source: &mut S,
@@ -148,7 +149,7 @@ impl Core {
                 return self.end();
             };
             let op = source.program().op(step.inst);
-            if self.front.needs_care && !self.care(&step) {
+            if self.front.needs_care && !self.care(step) {
                 return self.stop(Stop::Branch);
             }
             if !self.front.has_line(op.code_line)
@@ -156,7 +157,7 @@ impl Core {
             {
                 return self.stop(stop);
             }
-            let at = match self.dispatch_cycle(&step, &op) {
+            let at = match self.dispatch_cycle::<LIMITED>(&step, &op) {
                 Ok(at) => at,
                 Err(stop) => return self.stop(stop),
             };
@@ -173,21 +174,27 @@ impl Core {
             }
             self.front.take_slot(at);
             source.advance();
-            self.execute(&step, &op, at, uncore);
+            self.execute::<U, LIMITED>(step, &op, at, uncore);
         }
     }
 
     /// When every resource for the piece is there.
     // As `execute`.
     #[inline(always)]
-    pub(super) fn dispatch_cycle(&mut self, step: &Step, op: &Op) -> Result<u64, Stop> {
+    pub(super) fn dispatch_cycle<const LIMITED: bool>(
+        &mut self,
+        step: &Step,
+        op: &Op,
+    ) -> Result<u64, Stop> {
         let before = self.window.tail - self.limits.rob;
         if before >= self.window.head {
             return Err(Stop::Window);
         }
         let room = self.window.free_from[self.window.place(before)];
         let mut at = self.front.cycle.max(room);
-        at = at.max(self.schedulers_room(step, op)?);
+        if LIMITED {
+            at = at.max(self.schedulers_room(step, op)?);
+        }
         if step.load.is_some() {
             at = at.max(self.load_queue.room_at().ok_or(Stop::Loads)?);
         }
@@ -215,7 +222,7 @@ impl Core {
 
     /// Looks after a mispredicted branch: false while dispatch must wait for it.
     #[cold]
-    pub(super) fn care(&mut self, step: &Step) -> bool {
+    pub(super) fn care(&mut self, step: Step) -> bool {
         if let Some(done) = self.front.mispredicted {
             if self.front.is_in_group(self.window.tail) {
                 return true;
@@ -258,10 +265,10 @@ impl Core {
 
     /// What the branch or serialising instruction `op`, done at `done`, means for the front end.
     #[inline]
-    pub(super) fn steer(&mut self, step: &Step, op: &Op, done: u64) {
+    pub(super) fn steer(&mut self, taken: bool, op: &Op, done: u64) {
         if op.is(Op::CONDITIONAL) {
             self.stats.branches += 1;
-            if !self.predictor.direction(op.pc, step.taken) {
+            if !self.predictor.direction(op.pc, taken) {
                 self.stats.mispredicts += 1;
                 self.front.mispredict(done, self.timing.mispredict);
             }

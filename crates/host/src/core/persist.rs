@@ -90,10 +90,10 @@ impl Core {
             ..*step
         };
         if ready >= PENDING {
-            self.park(&step, op, floor, None, uncore);
+            self.park(step, op, floor, None, uncore);
         } else {
             let done = self.calendar.book(Port::Store, ready) + 1;
-            self.park_store(&step, op, floor, done, uncore);
+            self.park_store(step, op, floor, done, uncore);
         }
     }
 

@@ -86,7 +86,8 @@ impl LoadQueue {
 impl Core {
     /// Retires the oldest piece, which was complete at `done` and may have been waited for since
     /// cycle `since`: the one after its dispatch.
-    #[inline]
+    // As `execute`.
+    #[inline(always)]
     pub(super) fn retire<U: Uncore>(&mut self, done: u64, kind: u8, since: u64, uncore: &mut U) {
         if done > self.retirement.cycle {
             if kind & (info::LOAD | info::STORE) != 0 {
@@ -111,6 +112,15 @@ impl Core {
 
     #[inline(never)]
     fn retire_store<U: Uncore>(&mut self, cycle: u64, uncore: &mut U) {
+        if let Some((line, start)) = self.stores.next_alone(cycle) {
+            let start = start.max(self.drain_from);
+            // Nearly always: a store of a line that L1D has, behind stores that are written.
+            if let Some(written) = self.caches.store(line, start + 1) {
+                self.stats.stores += 1;
+                self.stats.l1d_hits += 1;
+                return self.stores.write_alone(cycle, start, written);
+            }
+        }
         let number = self.stores.retired;
         let store = self.stores.entry(number);
         store.retired_at = cycle;

@@ -100,12 +100,14 @@ impl StoreQueue {
     pub(crate) fn is_empty(&self) -> bool {
         self.freed == self.dispatched
     }
-    /// Enters a store and returns its number.
-    #[inline]
-    pub(crate) fn push(&mut self, access: Access, place: usize) -> u64 {
+    /// Enters a store whose data and address are known at `data_at`, or [`PENDING`], and returns its
+    /// number.
+    // As `Core::execute`.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, access: Access, place: usize, data_at: u64) -> u64 {
         let number = self.dispatched;
         self.dispatched += 1;
-        let last = access.byte + u64::from(access.size) - 1;
+        let last = access.last();
         let first_line = HostLine::of_byte(access.byte).get();
         let last_line = HostLine::of_byte(last).get();
         *self.entry(number) = Store {
@@ -120,13 +122,17 @@ impl StoreQueue {
             waits: [NONE; 2],
             written: 0,
             written_at: PENDING,
-            data_at: PENDING,
+            data_at,
             retired_at: 0,
             place: place as u16,
             is_write_back: false,
         };
-        for word in access.byte / 8..=last / 8 {
-            self.words[(word % WORDS as u64) as usize] = (word, number);
+        let (first_word, last_word) = (access.byte / 8, last / 8);
+        self.words[(first_word % WORDS as u64) as usize] = (first_word, number);
+        if first_word != last_word {
+            for word in first_word + 1..=last_word {
+                self.words[(word % WORDS as u64) as usize] = (word, number);
+            }
         }
         number
     }
@@ -166,6 +172,40 @@ impl StoreQueue {
             Forward::Known(store.data_at.max(at))
         } else {
             Forward::Pending(usize::from(store.place))
+        }
+    }
+    /// The oldest store retires at `cycle`: if it is one of a single line, and nothing before it is
+    /// still to be written, its line and when its write can start.
+    #[inline]
+    pub(super) fn next_alone(&self, cycle: u64) -> Option<(HostLine, u64)> {
+        let store = &self.entries[(self.retired & self.mask) as usize];
+        let is_plain = store.lines[0] != NONE && store.lines[1] == NONE && !store.is_write_back;
+        (is_plain && self.drained == self.retired).then(|| {
+            (
+                HostLine::from_raw(store.lines[0]),
+                cycle.max(self.last_drain) + 1,
+            )
+        })
+    }
+    /// That store, which waits for no other line, retired at `cycle`, and was written at `written`
+    /// by a write that started at `start`.
+    #[inline]
+    pub(super) fn write_alone(&mut self, cycle: u64, start: u64, written: u64) {
+        let (number, last_freed) = (self.retired, self.last_freed);
+        let store = self.entry(number);
+        store.retired_at = cycle;
+        store.written = store.written.max(written);
+        store.lines[0] = NONE;
+        let written_at = store.written.max(cycle);
+        store.written_at = written_at.max(last_freed);
+        self.last_drain = start;
+        self.retired += 1;
+        self.drained += 1;
+        if self.freed == number {
+            self.last_freed = written_at.max(last_freed);
+            self.freed += 1;
+        } else {
+            self.entry(number).written_at = written_at;
         }
     }
     /// The oldest retired store that is to be written, and when its write can start.

@@ -230,7 +230,7 @@ fn a_sync_event_waits_for_everything_older_and_is_retired_by_the_caller() {
 
 #[test]
 fn a_split_load_needs_both_lines() {
-    let access = Some(crate::port::Access { byte: 60, size: 8 });
+    let access = crate::port::Access::new(60, 8);
     let (mut source, mut memory) = (
         Script::straight(&[(load(1, 2), access, None)]),
         Memory::new(1000),

@@ -128,7 +128,7 @@ pub(crate) fn step(inst: u32, load: Option<Access>, store: Option<Access>) -> St
 }
 
 pub(crate) fn at(byte: u64) -> Option<Access> {
-    Some(Access { byte, size: 8 })
+    Access::new(byte, 8)
 }
 
 impl InstructionSource for Script {

@@ -47,7 +47,7 @@ impl Core {
 
     fn warm_access<W: WarmUncore>(&mut self, access: Access, is_write: bool, uncore: &mut W) {
         let first = HostLine::of_byte(access.byte).get();
-        let last = HostLine::of_byte(access.byte + u64::from(access.size) - 1).get();
+        let last = HostLine::of_byte(access.last()).get();
         for line in first..=last {
             self.warm_line(HostLine::from_raw(line), is_write, uncore);
         }

@@ -99,6 +99,20 @@ impl Parked {
             links: [NIL; LINKS as usize],
         }
     }
+    /// Becomes a piece of `op` that waits for nothing, all of whose operands are there at
+    /// `dispatched`. Its links are set when it is linked.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, op: &Op, dispatched: u64) {
+        self.op = *op;
+        self.phase = Phase::Operands;
+        (self.waits_address, self.waits_data) = (0, 0);
+        self.ready_address = dispatched;
+        self.ready_data = dispatched;
+        self.dispatched = dispatched;
+        self.line = crate::port::HostLine::NONE;
+        self.second = crate::port::HostLine::NONE;
+        (self.next, self.waiters) = (NIL, NIL);
+    }
     /// Whether the address of its load waits for the source with this link.
     #[inline]
     fn addresses_by(&self, link: u16) -> bool {
@@ -112,6 +126,7 @@ impl Parked {
 
 /// Places of the rings: at least the largest `cpu.rob`. Fixed, so that no access needs a check.
 const PLACES: usize = 512;
+const WORDS: usize = PLACES / 64;
 
 /// The rings and the register file.
 #[derive(Clone)]
@@ -125,8 +140,9 @@ pub(crate) struct Window {
     /// From when on the places of pieces before `head` are free: the cycle after retirement.
     pub(crate) free_from: Box<[u64; PLACES]>,
     pub(crate) parked: Box<[Parked; PLACES]>,
-    /// Places of pieces to look at again, one bit each.
-    woken: [u64; PLACES / 64],
+    /// Places of pieces to look at again, one bit each, and the words of these that have any.
+    woken: [u64; WORDS],
+    woken_words: u8,
     /// When each register's value is there, or [`PENDING`] and the place of its writer.
     pub(crate) regs: [u64; 256],
 }
@@ -141,7 +157,8 @@ impl Window {
             info: Box::new([0; PLACES]),
             free_from: Box::new([0; PLACES]),
             parked: Box::new([Parked::new(Op::NONE, 0); PLACES]),
-            woken: [0; PLACES / 64],
+            woken: [0; WORDS],
+            woken_words: 0,
             regs: [0; 256],
         }
     }
@@ -159,7 +176,11 @@ impl Window {
     pub(crate) fn data_ready(&self, op: &Op) -> u64 {
         let reg = |number: u8| self.regs[usize::from(number)];
         let [a, b, c, d] = op.reads;
-        reg(a).max(reg(b)).max(reg(c).max(reg(d)))
+        let ready = reg(a).max(reg(b));
+        match op.is(Op::READS_MORE) {
+            true => ready.max(reg(c)).max(reg(d)),
+            false => ready,
+        }
     }
     /// When the address sources of `op`, whose data sources are there at `data`, are there, or at
     /// least [`PENDING`].
@@ -167,7 +188,10 @@ impl Window {
     pub(crate) fn address_ready(&self, op: &Op, data: u64) -> u64 {
         let reg = |number: u8| self.regs[usize::from(number)];
         let [a, b, c] = op.address;
-        let address = reg(a).max(reg(b)).max(reg(c));
+        let mut address = reg(a).max(reg(b));
+        if op.is(Op::READS_MORE) {
+            address = address.max(reg(c));
+        }
         match op.is(Op::LOADS_LAST) {
             true => address.max(data),
             false => address,
@@ -181,35 +205,48 @@ impl Window {
         }
     }
 
-    /// Parks the piece at `place` and links it to the writers of its sources.
-    pub(crate) fn park(&mut self, place: usize, mut piece: Parked, loads: bool) {
-        let sources = piece.op.reads.into_iter().chain(piece.op.address);
-        for (link, number) in (0..).zip(sources) {
-            let ready = self.regs[usize::from(number)];
-            let is_address = loads && piece.addresses_by(link);
-            if ready < PENDING {
-                let known = if is_address {
-                    &mut piece.ready_address
-                } else {
-                    &mut piece.ready_data
-                };
-                *known = ready.max(*known);
-                continue;
-            }
-            let writer = &mut self.parked[ready as usize % PLACES];
-            piece.links[usize::from(link)] = writer.waiters;
-            writer.waiters = place as u16 * LINKS + link;
-            if is_address {
-                piece.waits_address += 1
-            } else {
-                piece.waits_data += 1
+    /// Links the parked piece of `op` at `place` to the writers of its sources. `loads`: those of its
+    /// address are its load's.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, place: usize, op: &Op, loads: bool) {
+        let is_late = loads && op.is(Op::LOADS_LAST);
+        let is_more = op.is(Op::READS_MORE);
+        for (link, number) in (0..).zip(op.reads) {
+            if link < 2 || is_more {
+                self.link_to(place, link, number, is_late);
             }
         }
-        self.write(&piece.op, PENDING | place as u64);
+        for (link, number) in (FIRST_ADDRESS_LINK..).zip(op.address) {
+            if link < FIRST_ADDRESS_LINK + 2 || is_more {
+                self.link_to(place, link, number, loads);
+            }
+        }
+        self.write(op, PENDING | place as u64);
         // Nobody reads these two.
         self.regs[usize::from(SINK_REG)] = 0;
         debug_assert_eq!(self.regs[usize::from(READY_REG)], 0);
-        self.parked[place] = piece;
+    }
+    /// Links a parked piece to the writer of one of its sources, if that is not complete.
+    #[inline(always)]
+    fn link_to(&mut self, place: usize, link: u16, number: u8, is_address: bool) {
+        let ready = self.regs[usize::from(number)];
+        if ready < PENDING {
+            let piece = &mut self.parked[place];
+            let known = match is_address {
+                true => &mut piece.ready_address,
+                false => &mut piece.ready_data,
+            };
+            *known = ready.max(*known);
+            return;
+        }
+        let writer = &mut self.parked[ready as usize % PLACES];
+        let before = std::mem::replace(&mut writer.waiters, place as u16 * LINKS + link);
+        let piece = &mut self.parked[place];
+        piece.links[usize::from(link)] = before;
+        match is_address {
+            true => piece.waits_address += 1,
+            false => piece.waits_data += 1,
+        }
     }
     /// Makes the piece at `place` wait for the completion of the store at `store`.
     pub(crate) fn link_to_store(&mut self, place: usize, store: usize) {
@@ -297,9 +334,17 @@ impl Window {
     #[inline]
     pub(crate) fn wake(&mut self, place: usize) {
         self.woken[place / 64] |= 1 << (place % 64);
+        self.woken_words |= 1 << (place / 64);
     }
     /// Takes the oldest woken piece from `sequence` on; returns its sequence number.
-    pub(crate) fn next_woken(&mut self, mut sequence: u64) -> Option<u64> {
+    #[inline]
+    pub(crate) fn next_woken(&mut self, sequence: u64) -> Option<u64> {
+        match self.woken_words {
+            0 => None,
+            _ => self.search_woken(sequence),
+        }
+    }
+    fn search_woken(&mut self, mut sequence: u64) -> Option<u64> {
         while sequence < self.tail {
             let place = self.place(sequence);
             let word = &mut self.woken[place / 64];
@@ -307,6 +352,9 @@ impl Window {
             if bits != 0 {
                 let skipped = bits.trailing_zeros();
                 *word &= !(1 << (place % 64 + skipped as usize));
+                if *word == 0 {
+                    self.woken_words &= !(1 << (place / 64));
+                }
                 return Some(sequence + u64::from(skipped));
             }
             sequence = (sequence | 63) + 1;
@@ -321,6 +369,8 @@ impl Window {
             let place = self.place(sequence);
             self.woken[place / 64] &= !(1 << (place % 64));
         }
+        let words = self.woken.iter().rev();
+        self.woken_words = words.fold(0, |set, word| set << 1 | u8::from(*word != 0));
         for sequence in self.head..first {
             let place = self.place(sequence);
             if self.info[place] & info::PARKED == 0 {
@@ -371,7 +421,7 @@ impl Window {
     pub(crate) fn squash(&mut self) -> u64 {
         let count = self.tail - self.head;
         self.tail = self.head;
-        self.woken.fill(0);
+        (self.woken, self.woken_words) = ([0; WORDS], 0);
         self.regs = [0; 256];
         count
     }

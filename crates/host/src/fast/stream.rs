@@ -222,10 +222,8 @@ impl InstructionSource for FilteredThread {
     fn peek(&mut self) -> Option<Step> {
         let record = self.record(self.at);
         let line = HostLine::from_raw(record.line);
-        let access = line.is_data().then(|| Access {
-            byte: u64::from(record.line) * LINE_BYTES.get(),
-            size: LINE_BYTES.get() as u8,
-        });
+        let byte = u64::from(record.line) * LINE_BYTES.get();
+        let access = Access::new(byte, LINE_BYTES.get() as u8).filter(|_| line.is_data());
         (record.kind != Kind::End || record.instructions > self.taken_instructions).then_some(
             Step {
                 inst: 0,

@@ -4,9 +4,14 @@ use super::Guest;
 use crate::config::Config;
 use crate::error::SimError;
 use crate::simulation::Progress;
+use host::CpuConfig;
 use host::fast::{FilteredThread, Stream, filter};
 use host::os::ThreadOrigin;
+use host::thread::TracedThread;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 use units::Time;
 
 /// Memory for filtered threads, in bytes. Beyond it the threads used longest ago are given up; runs
@@ -38,28 +43,23 @@ impl Filters {
         let content = guest.content();
         let warmup = guest.counts().map(|count| config.run.warmup.of(count));
         let sources = guest.sources(config).into_iter().zip(warmup).enumerate();
-        sources
-            .map(|(thread, ((mut source, origin), warmup))| {
+        let mut jobs: Vec<Job> = sources
+            .map(|(thread, ((source, origin), warmup))| {
                 let is_present = origin != ThreadOrigin::Absent;
-                let slot = self.slot(format!("{content} {is_present} {thread} {warmup} {above}"));
-                let program = source.shared_program();
-                let stream = slot.get_or_init(|| {
-                    Arc::new(match is_present {
-                        true => filter(&mut source, &config.cpu, warmup),
-                        false => Stream::default(),
-                    })
-                });
-                let goes_on = observe(Progress {
-                    is_measured: false,
-                    instructions: 0,
-                    at: Time::ZERO,
-                });
-                match goes_on {
-                    true => Ok((FilteredThread::new(Arc::clone(stream), program), origin)),
-                    false => Err(SimError::Interrupted),
+                let key = format!("{content} {is_present} {thread} {warmup} {above}");
+                Job {
+                    slot: self.slot(key),
+                    source,
+                    origin,
+                    warmup,
                 }
             })
-            .collect()
+            .collect();
+        filter_all(&mut jobs, &config.cpu, observe)?;
+        Ok(jobs
+            .into_iter()
+            .map(|job| job.finish(&config.cpu))
+            .collect())
     }
 
     fn slot(&self, key: String) -> Slot {
@@ -78,6 +78,70 @@ impl Filters {
         kept.push(entry);
         slot
     }
+}
+
+/// A thread to be filtered, unless that has been done.
+struct Job {
+    slot: Slot,
+    source: TracedThread,
+    origin: ThreadOrigin,
+    warmup: u64,
+}
+
+impl Job {
+    /// Filters the thread, or waits until somebody else has.
+    fn filter(&mut self, cpu: &CpuConfig) -> &Arc<Stream> {
+        self.slot.get_or_init(|| {
+            Arc::new(match self.origin {
+                ThreadOrigin::Absent => Stream::default(),
+                _ => filter(&mut self.source, cpu, self.warmup),
+            })
+        })
+    }
+
+    fn finish(mut self, cpu: &CpuConfig) -> (FilteredThread, ThreadOrigin) {
+        let program = self.source.shared_program();
+        let stream = Arc::clone(self.filter(cpu));
+        (FilteredThread::new(stream, program), self.origin)
+    }
+}
+
+/// Filters threads on all processors: none needs what another one comes to. Only this thread asks
+/// the observer, after each of those that it filters itself.
+fn filter_all(
+    jobs: &mut [Job],
+    cpu: &CpuConfig,
+    observe: &mut dyn FnMut(Progress) -> bool,
+) -> Result<(), SimError> {
+    let new = jobs.iter().filter(|job| job.slot.get().is_none()).count();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let left = Mutex::new(jobs.iter_mut());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let is_interrupted = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 1..processors.min(new) {
+            scope.spawn(|| {
+                while !is_interrupted.load(Ordering::Relaxed)
+                    && let Some(job) = next()
+                {
+                    job.filter(cpu);
+                }
+            });
+        }
+        while let Some(job) = next() {
+            job.filter(cpu);
+            let goes_on = observe(Progress {
+                is_measured: false,
+                instructions: 0,
+                at: Time::ZERO,
+            });
+            if !goes_on {
+                is_interrupted.store(true, Ordering::Relaxed);
+                return Err(SimError::Interrupted);
+            }
+        }
+        Ok(())
+    })
 }
 
 /// The parameters that decide what a filter writes, as text.

@@ -268,7 +268,7 @@ impl<S: SimulatedThread> Simulation<S> {
         let step = self.host_threads[thread.index()].source.peek();
         let accesses = step.map_or([None, None], |step| [step.load, step.store]);
         let expected = accesses.into_iter().flatten().map(|access| {
-            let last = access.byte + u64::from(access.size) - 1;
+            let last = access.last();
             let expect = |byte: u64| self.expected(Lpa::new(byte >> 12));
             expect(access.byte).max(expect(last))
         });

@@ -33,7 +33,7 @@ impl<S: SimulatedThread> Simulation<S> {
             [step.load, step.store.filter(|_| stores_switch)]
         });
         let pages = accesses.into_iter().flatten().flat_map(|access| {
-            let last = access.byte + u64::from(access.size) - 1;
+            let last = access.last();
             [access.byte, last].map(|byte| Lpa::new(byte / PageSize::KIB_4.bytes().get()))
         });
         let fabric = &self.fabric;

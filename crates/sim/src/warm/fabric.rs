@@ -169,7 +169,7 @@ impl WarmFabric<'_> {
 
     /// A load or store that no cache is asked for.
     pub(super) fn access(&mut self, core: CoreId, access: Access, is_write: bool) {
-        let last = access.byte + u64::from(access.size.max(1)) - 1;
+        let last = access.last();
         for number in access.byte / LINE..=last / LINE {
             let Region::Data(lpa, in_page) = HostLine::of_byte(number * LINE).region() else {
                 unreachable!("loads and stores are of data")

@@ -107,7 +107,7 @@ impl Filter {
         if first != last {
             self.write_line(last, done.clone());
         }
-        let last = store.byte + u64::from(store.size) - 1;
+        let last = store.last();
         for word in store.byte / 8..=last / 8 {
             let forward = &mut self.forwards[word as usize % WORDS];
             (forward.word, forward.piece) = (word, self.piece);
@@ -129,6 +129,8 @@ impl Filter {
 
 /// The first and the last line of an access.
 fn lines(access: Access) -> (HostLine, HostLine) {
-    let last = access.byte + u64::from(access.size) - 1;
-    (HostLine::of_byte(access.byte), HostLine::of_byte(last))
+    (
+        HostLine::of_byte(access.byte),
+        HostLine::of_byte(access.last()),
+    )
 }
