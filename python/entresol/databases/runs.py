@@ -128,7 +128,8 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
                 outcome.kills.append(killed)
                 say(
                     f"{name}, {kind}: the mount killed behind {killed['answered']:,} answered "
-                    f"writes; {killed['found']:,} are there"
+                    f"writes and {killed['light_syncs']:,} light syncs; {killed['found']:,} are "
+                    f"there, {killed['recovered_pages']:,} pages came from the window"
                 )
     watch.was("kill")
     for case in plan.cases if plan.recordings else ():
@@ -291,15 +292,26 @@ class _Bed:
         """Kills the server of the mount in the middle of a run; what is there afterwards."""
         folder, image = self._folder(), self._copy(self.plan.flush)
         dax = cases.MOUNTED_WITH[kind]
+        light_syncs = 0
         with drive.mounted(image, folder, dax, is_paced=True) as mount:
-            answered = self.database.strike(folder, case, mount.kill, _asks(kind))
+
+            def kill() -> None:
+                nonlocal light_syncs
+                light_syncs = (mount.stats()["dax"] or {}).get("light_syncs", 0)
+                mount.kill()
+
+            answered = self.database.strike(folder, case, kill, _asks(kind))
         if answered == 0:
             raise Failed(f"{case.database}, {kind}: nothing was answered before the kill.")
-        with drive.mounted(image, folder, "dax=off", is_paced=False):
+        check_struck(case, kind, light_syncs)
+        # With the same options: only then is it known what was found in the window.
+        with drive.mounted(image, folder, dax, is_paced=False) as mount:
+            recovered = (mount.stats()["dax"] or {}).get("recovered_pages", 0)
             found = self.database.survived(folder, case, answered)
         return {
             "database": case.database, "variant": case.variant, "type": kind,
             "answered": answered, "found": found,
+            "light_syncs": light_syncs, "recovered_pages": recovered,
         }  # fmt: skip
 
 
@@ -309,6 +321,15 @@ def check_asked(step: Step, counted: Json) -> None:
         raise Failed(
             f"{step.case.database} {step.case.name}, explicit: no sync was light; its log was not "
             "asked for, or by another name."
+        )
+
+
+def check_struck(case: Case, kind: str, light_syncs: int) -> None:
+    """Raises `Failed` if a kill says nothing of persistent memory: no sync was light before it."""
+    if kind != cases.DEFAULT and _syncs(case) and not light_syncs:
+        raise Failed(
+            f"{case.database} {case.name}, {kind}: no sync was light before the kill, so that it "
+            "shows nothing of persistent memory; let it strike later."
         )
 
 
