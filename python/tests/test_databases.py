@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -134,6 +135,28 @@ def test_logs_of_rocksdb_are_asked_for_as_they_appear(tmp_path: Path) -> None:
         (folder / "000004.log").touch()
         assert is_asked("000004.log"), "it is another file"
     assert not (folder / "LOG").read_text()
+
+
+def test_logs_are_looked_for_whatever_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A type that asks for its logs has no more requests beside it than one that does not."""
+    looked: dict[str, set[str]] = {"get": set(), "set": set()}
+
+    def get(path: Path, name: str) -> bytes:
+        looked["get"].add(path.name + name)
+        raise OSError(errno.ENODATA, "there is none", str(path))
+
+    monkeypatch.setattr(os, "getxattr", get)
+    monkeypatch.setattr(os, "setxattr", lambda path, *_: looked["set"].add(path.name))
+    (tmp_path / "rocksdb").mkdir()
+    (tmp_path / "rocksdb" / "000004.log").touch()
+    for kind in cases.TYPES:
+        looked["get"].clear()
+        with asking_for_logs(tmp_path, runs.asks(kind)):
+            assert look_for(lambda: len(looked["get"]) == 1), kind
+        assert bool(looked["set"]) == (kind == cases.EXPLICIT), kind
+        looked["set"].clear()
 
 
 @pytest.mark.parametrize(

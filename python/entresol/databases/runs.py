@@ -259,7 +259,9 @@ class _Bed:
                 moments.append(mount.stats())
                 watch.was("start" if name == BEGIN else "measure")
 
-            ran, evidence = self.database.run(folder, case, mark, _asks(step.type))
+            # A recording has the database's requests alone.
+            ask = nothing if record is not None else asks(step.type)
+            ran, evidence = self.database.run(folder, case, mark, ask)
             watch.was("end")
         watch.was("unmount")
         before, after = moments
@@ -300,7 +302,7 @@ class _Bed:
                 light_syncs = (mount.stats()["dax"] or {}).get("light_syncs", 0)
                 mount.kill()
 
-            answered = self.database.strike(folder, case, kill, _asks(kind))
+            answered = self.database.strike(folder, case, kill, asks(kind))
         if answered == 0:
             raise Failed(f"{case.database}, {kind}: nothing was answered before the kill.")
         check_struck(case, kind, light_syncs)
@@ -341,8 +343,10 @@ def _file_of(case: Case) -> str:
     return f"{'-'.join((case.database, *words))}.rec"
 
 
-def _asks(kind: str) -> Ask:
-    return drive.ask_for if kind == cases.EXPLICIT else nothing
+def asks(kind: str) -> Ask:
+    """What is done with each log of a database. Those of RocksDB are looked for while it is
+    measured, so that is done for all types."""
+    return drive.ask_for if kind == cases.EXPLICIT else drive.look_at
 
 
 def _machine() -> Json:
