@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -136,6 +137,28 @@ def test_logs_of_rocksdb_are_asked_for_as_they_appear(tmp_path: Path) -> None:
     assert not (folder / "LOG").read_text()
 
 
+def test_logs_are_looked_for_whatever_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A type that asks for its logs has no more requests beside it than one that does not."""
+    looked: dict[str, set[str]] = {"get": set(), "set": set()}
+
+    def get(path: Path, name: str) -> bytes:
+        looked["get"].add(path.name + name)
+        raise OSError(errno.ENODATA, "there is none", str(path))
+
+    monkeypatch.setattr(os, "getxattr", get)
+    monkeypatch.setattr(os, "setxattr", lambda path, *_: looked["set"].add(path.name))
+    (tmp_path / "rocksdb").mkdir()
+    (tmp_path / "rocksdb" / "000004.log").touch()
+    for kind in cases.TYPES:
+        looked["get"].clear()
+        with asking_for_logs(tmp_path, runs.asks(kind)):
+            assert look_for(lambda: len(looked["get"]) == 1), kind
+        assert bool(looked["set"]) == (kind == cases.EXPLICIT), kind
+        looked["set"].clear()
+
+
 @pytest.mark.parametrize(
     ("number", "is_told"), [(errno.ENOTSUP, True), (errno.ENOTCONN, False), (errno.ENOENT, False)]
 )
@@ -166,6 +189,11 @@ def test_a_log_that_was_asked_for_in_vain_is_told() -> None:
     always = next(case for case in cases.quick() if case.name == "always, 1 client")
     no = next(case for case in cases.quick() if case.variant == "no")
     step = runs.Step(always, cases.EXPLICIT, "1ms", 0)
+    runs.check_struck(always, cases.HYBRID, 1)
+    runs.check_struck(always, cases.DEFAULT, 0)
+    runs.check_struck(no, cases.HYBRID, 0)
+    with pytest.raises(Failed, match="no sync was light before the kill"):
+        runs.check_struck(always, cases.HYBRID, 0)
     runs.check_asked(step, {"light_syncs": 9})
     runs.check_asked(runs.Step(always, cases.HYBRID, "1ms", 0), {"light_syncs": 0})
     runs.check_asked(runs.Step(no, cases.EXPLICIT, "1ms", 0), {"light_syncs": 0})
@@ -181,7 +209,12 @@ def test_ratios_are_of_runs_of_one_turn() -> None:
             *(ran("hybrid", turn, rate) for turn, rate in enumerate((700, 1000, 400))),
             ran("hybrid", 3, 9000, is_paced=False),
         ],
-        kills=[{"database": "valkey", "type": "hybrid", "answered": 7, "found": 8}],
+        kills=[
+            {
+                "database": "valkey", "type": "hybrid", "answered": 7, "found": 8,
+                "light_syncs": 6, "recovered_pages": 2,
+            }
+        ],
         versions={"valkey": {"server": "9.1.2"}},
         machine={"processors": 2, "processor": "P", "load_at_begin": 0.1, "load_at_end": 0.2,
                  "seconds": 90.0, "took": {"measure": 60.4, "verify": 9.6}},
@@ -194,7 +227,7 @@ def test_ratios_are_of_runs_of_one_turn() -> None:
     assert hybrid["device_ps_each"] == 10**6
     page = result.page(json.loads(json.dumps(found)))
     assert "| hybrid | 700 | 400 to 1,000 | 7.00 | 5.00 to 8.00 | 7.29 | 1.0 | 0 |" in page
-    assert "| valkey | hybrid | 7 | 8 |" in page
+    assert "| valkey | hybrid | 7 | 8 | 6 | 2 |" in page
     assert "by what it did: measure 60, verify 10." in page
 
 
@@ -231,6 +264,7 @@ def test_a_small_run_of_valkey(entresol_command: Entresol, tmp_path: Path) -> No
     # A usual sync of this drive takes more than 2 ms of its time.
     assert 0 < hybrid["device_ps_each"] < 200 * 10**6
     assert kill["found"] >= kill["answered"] > 0 and kill["type"] == "hybrid"
+    assert kill["light_syncs"] > 0 and kill["recovered_pages"] > 0
 
 
 WITHOUT = without_fuse()

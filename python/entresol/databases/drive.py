@@ -67,6 +67,16 @@ def ask_for(path: Path) -> None:
         os.setxattr(path, ATTRIBUTE, b"all")
 
 
+def look_at(path: Path) -> None:
+    """Looks whether a file was asked for, as `ask_for`, and asks for nothing: what is compared with
+    a run that asks for its files has as many requests of that kind beside it."""
+    try:
+        os.getxattr(path, ATTRIBUTE)
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+
+
 @dataclass(frozen=True)
 class Mounted:
     """A file system of ours, and the process that serves it."""

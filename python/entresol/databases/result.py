@@ -121,11 +121,11 @@ def page(found: Json) -> str:
         lines += [
             "The server of the mount killed with `kill -9` in the middle of writes:",
             "",
-            "| database | type | answered | found |",
-            "|---|---|---:|---:|",
+            "| database | type | answered | found | light syncs | pages from the window |",
+            "|---|---|---:|---:|---:|---:|",
             *(
                 f"| {kill['database']} | {kill['type']} | {kill['answered']:,} "
-                f"| {kill['found']:,} |"
+                f"| {kill['found']:,} | {kill['light_syncs']:,} | {kill['recovered_pages']:,} |"
                 for kill in found["kills"]
             ),
             "",

@@ -128,7 +128,8 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
                 outcome.kills.append(killed)
                 say(
                     f"{name}, {kind}: the mount killed behind {killed['answered']:,} answered "
-                    f"writes; {killed['found']:,} are there"
+                    f"writes and {killed['light_syncs']:,} light syncs; {killed['found']:,} are "
+                    f"there, {killed['recovered_pages']:,} pages came from the window"
                 )
     watch.was("kill")
     for case in plan.cases if plan.recordings else ():
@@ -258,7 +259,9 @@ class _Bed:
                 moments.append(mount.stats())
                 watch.was("start" if name == BEGIN else "measure")
 
-            ran, evidence = self.database.run(folder, case, mark, _asks(step.type))
+            # A recording has the database's requests alone.
+            ask = nothing if record is not None else asks(step.type)
+            ran, evidence = self.database.run(folder, case, mark, ask)
             watch.was("end")
         watch.was("unmount")
         before, after = moments
@@ -291,15 +294,26 @@ class _Bed:
         """Kills the server of the mount in the middle of a run; what is there afterwards."""
         folder, image = self._folder(), self._copy(self.plan.flush)
         dax = cases.MOUNTED_WITH[kind]
+        light_syncs = 0
         with drive.mounted(image, folder, dax, is_paced=True) as mount:
-            answered = self.database.strike(folder, case, mount.kill, _asks(kind))
+
+            def kill() -> None:
+                nonlocal light_syncs
+                light_syncs = (mount.stats()["dax"] or {}).get("light_syncs", 0)
+                mount.kill()
+
+            answered = self.database.strike(folder, case, kill, asks(kind))
         if answered == 0:
             raise Failed(f"{case.database}, {kind}: nothing was answered before the kill.")
-        with drive.mounted(image, folder, "dax=off", is_paced=False):
+        check_struck(case, kind, light_syncs)
+        # With the same options: only then is it known what was found in the window.
+        with drive.mounted(image, folder, dax, is_paced=False) as mount:
+            recovered = (mount.stats()["dax"] or {}).get("recovered_pages", 0)
             found = self.database.survived(folder, case, answered)
         return {
             "database": case.database, "variant": case.variant, "type": kind,
             "answered": answered, "found": found,
+            "light_syncs": light_syncs, "recovered_pages": recovered,
         }  # fmt: skip
 
 
@@ -312,6 +326,15 @@ def check_asked(step: Step, counted: Json) -> None:
         )
 
 
+def check_struck(case: Case, kind: str, light_syncs: int) -> None:
+    """Raises `Failed` if a kill says nothing of persistent memory: no sync was light before it."""
+    if kind != cases.DEFAULT and _syncs(case) and not light_syncs:
+        raise Failed(
+            f"{case.database} {case.name}, {kind}: no sync was light before the kill, so that it "
+            "shows nothing of persistent memory; let it strike later."
+        )
+
+
 def _file_of(case: Case) -> str:
     """The name of a recording; that of the case that is swept is the database's."""
     if case.is_swept:
@@ -320,8 +343,10 @@ def _file_of(case: Case) -> str:
     return f"{'-'.join((case.database, *words))}.rec"
 
 
-def _asks(kind: str) -> Ask:
-    return drive.ask_for if kind == cases.EXPLICIT else nothing
+def asks(kind: str) -> Ask:
+    """What is done with each log of a database. Those of RocksDB are looked for while it is
+    measured, so that is done for all types."""
+    return drive.ask_for if kind == cases.EXPLICIT else drive.look_at
 
 
 def _machine() -> Json:
