@@ -1,6 +1,9 @@
-//! fsck where the power is cut while it repairs, and of what an unmount leaves.
+//! fsck where the flash has lost blocks, where the power is cut while it repairs, and of what an
+//! unmount leaves.
 
-use crate::worn::{CALLER, PLAIN, Worn, bytes_of, create, made, mounted, run, tree, tree_of};
+use crate::worn::{
+    CALLER, PLAIN, Worn, bytes_of, create, geometry_of, made, mounted, run, tree, tree_of,
+};
 use bytefs::layout::{BLOCK, is_sealed};
 use bytefs::{Ino, MountError, Personality, check};
 use port::AnyDevice;
@@ -76,6 +79,66 @@ fn repaired(device: &AnyDevice, what: &str) -> bytefs::CheckReport {
     let again = run(check(device, false)).unwrap();
     assert!(again.is_clean(), "{what}: {report:?} then {again:?}");
     report
+}
+
+#[test]
+fn a_block_that_the_flash_has_lost_is_told_and_written_anew() {
+    for personality in PERSONALITIES {
+        let image = image(personality, 60);
+        let whole = tree_of(&image);
+        let geometry = geometry_of(&image);
+        let bitmaps = geometry.block_bitmap.start..geometry.inode_bitmap.end;
+        let (mut told, mut kept) = (0, 0);
+        for block in 0..(image.len() / BLOCK) as u32 {
+            let bytes = &image[block as usize * BLOCK..][..BLOCK];
+            let is_empty = bytes.iter().all(|byte| *byte == 0) && !bitmaps.contains(&block);
+            if is_empty || (geometry.segments.is_none() && geometry.journal.contains(&block)) {
+                continue;
+            }
+            let what = format!("{personality}, block {block}");
+            let (device, faults) = Worn::of(&image);
+            faults.lost.borrow_mut().insert(u64::from(block));
+            let first = run(check(&device, false));
+            let first = first.unwrap_or_else(|error| panic!("{what}: {error}"));
+            if first.is_clean() {
+                // Contents, a copy, or an older version of something: fsck reads none of these.
+                continue;
+            }
+            told += 1;
+            assert!(first.problems.len() < 90, "{what}: {first:?}");
+            // What has a twin is damaged in one place, whatever the reason.
+            let told_so = ["lost", "checkpoint in block", "damaged in one copy"];
+            let is_told = told_so
+                .iter()
+                .any(|told| first.problems[0].what.contains(told));
+            assert!(is_told, "{what}: {first:?}");
+            repaired(&device, &what);
+            // With segments it has another place from then on.
+            let is_healed = faults.lost.borrow().is_empty() || geometry.segments.is_some();
+            assert!(is_healed, "{what} is not written");
+            let mended = run(async { tree(&mounted(device).await).await });
+            let is_of_names = geometry.segments.is_none()
+                && !bitmaps.contains(&block)
+                && block >= geometry.inode_table.start;
+            if !is_of_names && geometry.segments.is_none() {
+                assert_eq!(mended, whole, "{what}");
+                kept += 1;
+            }
+            // Files of a block of names are in lost+found, a block of inodes takes 32 files with it,
+            // and what has lost its extents reads as zeroes; nothing else has changed.
+            assert!(mended.len() + 32 >= whole.len(), "{what}: {}", mended.len());
+            for (path, data) in &mended {
+                let is_known = |known: &Vec<u8>| {
+                    let mut bytes = data.iter().zip(known);
+                    known.len() == data.len()
+                        && bytes.all(|(byte, known)| byte == known || *byte == 0)
+                };
+                assert!(whole.values().any(is_known), "{what}: {path}");
+            }
+        }
+        assert!(told > 8, "{personality}: {told}");
+        assert!(kept > 0 || geometry.segments.is_some(), "{personality}");
+    }
 }
 
 /// Behind every write of a repair the power is cut; a second repair finds every name.
