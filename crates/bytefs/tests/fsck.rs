@@ -1,11 +1,11 @@
-//! fsck where the flash has lost blocks, where the power is cut while it repairs, and of what an
-//! unmount leaves.
+//! fsck where the flash has lost blocks, where the power is cut while it repairs, and of images
+//! that contradict themselves.
 
 use crate::worn::{
     CALLER, PLAIN, Worn, bytes_of, create, geometry_of, made, mounted, run, tree, tree_of,
 };
-use bytefs::layout::{BLOCK, is_sealed};
-use bytefs::{Ino, MountError, Personality, check};
+use bytefs::layout::{BLOCK, INODE_BYTES, Inode, is_sealed};
+use bytefs::{FsError, Ino, MountError, Personality, Rename, check};
 use port::AnyDevice;
 use std::collections::BTreeMap;
 
@@ -69,6 +69,26 @@ fn damage_blocks_of(image: &mut [u8], name: &str) {
         image[head + 5] ^= 0x11;
         assert!(!is_sealed(&image[head..head + 64]));
     }
+}
+
+fn change_inode(image: &mut [u8], ino: Ino, change: impl FnOnce(&mut Inode)) {
+    let (block, at) = geometry_of(image).inode_place(ino);
+    let at = block.0 as usize * BLOCK + at;
+    let bytes = &mut image[at..at + INODE_BYTES];
+    let mut inode = Inode::decode(bytes).unwrap().unwrap();
+    change(&mut inode);
+    bytes.copy_from_slice(&inode.encode());
+}
+
+fn ino_of(image: &[u8], path: &[&str]) -> Ino {
+    run(async {
+        let fs = mounted(Worn::of(image).0).await;
+        let mut ino = Ino::ROOT;
+        for name in path {
+            ino = fs.lookup(ino, name.as_bytes()).await.unwrap().ino;
+        }
+        ino
+    })
 }
 
 /// Repairs, and looks that nothing is left to be repaired.
@@ -279,5 +299,65 @@ fn a_file_that_was_open_without_a_name_is_gone_behind_an_unmount() {
             // The root has kept what it has got.
             assert!(after.free_blocks + 1 >= before.free_blocks, "{personality}");
         });
+    }
+}
+
+#[test]
+fn directories_that_are_in_each_other_end_a_rename_with_an_error() {
+    let image = run(async {
+        let fs = made(Personality::ByteFsDual, 8).await;
+        for name in ["a", "b", "c"] {
+            let made = fs.mkdir(&CALLER, Ino::ROOT, name.as_bytes(), 0o755).await;
+            made.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        bytes_of(&fs.into_device())
+    });
+    let [a, b] = [["a"], ["b"]].map(|path| ino_of(&image, &path));
+    let mut crafted = image;
+    change_inode(&mut crafted, a, |inode| inode.parent = b);
+    change_inode(&mut crafted, b, |inode| inode.parent = a);
+    run(async {
+        let fs = mounted(Worn::of(&crafted).0).await;
+        let how = Rename::NoReplace;
+        let renamed = fs.rename(&CALLER, Ino::ROOT, b"c", a, b"c", how).await;
+        let is_told = matches!(&renamed, Err(FsError::Io(what)) if what.contains("damaged"));
+        assert!(is_told, "{renamed:?}");
+    });
+    repaired(&Worn::of(&crafted).0, "directories in each other");
+}
+
+#[test]
+fn extents_beyond_everything_end_in_a_report() {
+    for personality in [Personality::ByteFsDual, Personality::Ext4Like] {
+        let image = image(personality, 60);
+        for path in [&["many"][..], &["extents"]] {
+            let ino = ino_of(&image, path);
+            let geometry = geometry_of(&image);
+            let beyond = [
+                (geometry.files.end, 1),
+                (geometry.blocks + 5, 3),
+                (geometry.files.end - 1, 2),
+                (1, 1),
+                (1, i32::MAX as u32),
+                (u32::MAX, i32::MAX as u32),
+            ];
+            for (block, count) in beyond {
+                let mut crafted = image.clone();
+                change_inode(&mut crafted, ino, |inode| {
+                    for extent in inode.slots.iter_mut().flatten() {
+                        extent.block.0 = block;
+                        extent.count = count;
+                    }
+                });
+                let what = format!("{personality}, {path:?}, block {block}, {count} blocks");
+                let (device, _) = Worn::of(&crafted);
+                let report = run(check(&device, false));
+                let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(!report.is_clean(), "{what}");
+                let report = run(check(&device, true)).unwrap();
+                assert!(report.problems.len() < 200, "{what}: {report:?}");
+            }
+        }
     }
 }
