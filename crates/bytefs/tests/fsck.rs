@@ -1,8 +1,11 @@
-//! fsck where the power is cut while it repairs, and of what an unmount leaves.
+//! fsck where the flash has lost blocks, where the power is cut while it repairs, and of images
+//! that contradict themselves.
 
-use crate::worn::{CALLER, PLAIN, Worn, bytes_of, create, made, mounted, run, tree, tree_of};
-use bytefs::layout::{BLOCK, is_sealed};
-use bytefs::{Ino, MountError, Personality, check};
+use crate::worn::{
+    CALLER, PLAIN, Worn, bytes_of, create, geometry_of, made, mounted, run, tree, tree_of,
+};
+use bytefs::layout::{BLOCK, INODE_BYTES, Inode, is_sealed};
+use bytefs::{FsError, Ino, MountError, Personality, Rename, check};
 use port::AnyDevice;
 use std::collections::BTreeMap;
 
@@ -68,6 +71,26 @@ fn damage_blocks_of(image: &mut [u8], name: &str) {
     }
 }
 
+fn change_inode(image: &mut [u8], ino: Ino, change: impl FnOnce(&mut Inode)) {
+    let (block, at) = geometry_of(image).inode_place(ino);
+    let at = block.0 as usize * BLOCK + at;
+    let bytes = &mut image[at..at + INODE_BYTES];
+    let mut inode = Inode::decode(bytes).unwrap().unwrap();
+    change(&mut inode);
+    bytes.copy_from_slice(&inode.encode());
+}
+
+fn ino_of(image: &[u8], path: &[&str]) -> Ino {
+    run(async {
+        let fs = mounted(Worn::of(image).0).await;
+        let mut ino = Ino::ROOT;
+        for name in path {
+            ino = fs.lookup(ino, name.as_bytes()).await.unwrap().ino;
+        }
+        ino
+    })
+}
+
 /// Repairs, and looks that nothing is left to be repaired.
 fn repaired(device: &AnyDevice, what: &str) -> bytefs::CheckReport {
     let report = run(check(device, true)).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -76,6 +99,66 @@ fn repaired(device: &AnyDevice, what: &str) -> bytefs::CheckReport {
     let again = run(check(device, false)).unwrap();
     assert!(again.is_clean(), "{what}: {report:?} then {again:?}");
     report
+}
+
+#[test]
+fn a_block_that_the_flash_has_lost_is_told_and_written_anew() {
+    for personality in PERSONALITIES {
+        let image = image(personality, 60);
+        let whole = tree_of(&image);
+        let geometry = geometry_of(&image);
+        let bitmaps = geometry.block_bitmap.start..geometry.inode_bitmap.end;
+        let (mut told, mut kept) = (0, 0);
+        for block in 0..(image.len() / BLOCK) as u32 {
+            let bytes = &image[block as usize * BLOCK..][..BLOCK];
+            let is_empty = bytes.iter().all(|byte| *byte == 0) && !bitmaps.contains(&block);
+            if is_empty || (geometry.segments.is_none() && geometry.journal.contains(&block)) {
+                continue;
+            }
+            let what = format!("{personality}, block {block}");
+            let (device, faults) = Worn::of(&image);
+            faults.lost.borrow_mut().insert(u64::from(block));
+            let first = run(check(&device, false));
+            let first = first.unwrap_or_else(|error| panic!("{what}: {error}"));
+            if first.is_clean() {
+                // Contents, a copy, or an older version of something: fsck reads none of these.
+                continue;
+            }
+            told += 1;
+            assert!(first.problems.len() < 90, "{what}: {first:?}");
+            // What has a twin is damaged in one place, whatever the reason.
+            let told_so = ["lost", "checkpoint in block", "damaged in one copy"];
+            let is_told = told_so
+                .iter()
+                .any(|told| first.problems[0].what.contains(told));
+            assert!(is_told, "{what}: {first:?}");
+            repaired(&device, &what);
+            // With segments it has another place from then on.
+            let is_healed = faults.lost.borrow().is_empty() || geometry.segments.is_some();
+            assert!(is_healed, "{what} is not written");
+            let mended = run(async { tree(&mounted(device).await).await });
+            let is_of_names = geometry.segments.is_none()
+                && !bitmaps.contains(&block)
+                && block >= geometry.inode_table.start;
+            if !is_of_names && geometry.segments.is_none() {
+                assert_eq!(mended, whole, "{what}");
+                kept += 1;
+            }
+            // Files of a block of names are in lost+found, a block of inodes takes 32 files with it,
+            // and what has lost its extents reads as zeroes; nothing else has changed.
+            assert!(mended.len() + 32 >= whole.len(), "{what}: {}", mended.len());
+            for (path, data) in &mended {
+                let is_known = |known: &Vec<u8>| {
+                    let mut bytes = data.iter().zip(known);
+                    known.len() == data.len()
+                        && bytes.all(|(byte, known)| byte == known || *byte == 0)
+                };
+                assert!(whole.values().any(is_known), "{what}: {path}");
+            }
+        }
+        assert!(told > 8, "{personality}: {told}");
+        assert!(kept > 0 || geometry.segments.is_some(), "{personality}");
+    }
 }
 
 /// Behind every write of a repair the power is cut; a second repair finds every name.
@@ -216,5 +299,65 @@ fn a_file_that_was_open_without_a_name_is_gone_behind_an_unmount() {
             // The root has kept what it has got.
             assert!(after.free_blocks + 1 >= before.free_blocks, "{personality}");
         });
+    }
+}
+
+#[test]
+fn directories_that_are_in_each_other_end_a_rename_with_an_error() {
+    let image = run(async {
+        let fs = made(Personality::ByteFsDual, 8).await;
+        for name in ["a", "b", "c"] {
+            let made = fs.mkdir(&CALLER, Ino::ROOT, name.as_bytes(), 0o755).await;
+            made.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        bytes_of(&fs.into_device())
+    });
+    let [a, b] = [["a"], ["b"]].map(|path| ino_of(&image, &path));
+    let mut crafted = image;
+    change_inode(&mut crafted, a, |inode| inode.parent = b);
+    change_inode(&mut crafted, b, |inode| inode.parent = a);
+    run(async {
+        let fs = mounted(Worn::of(&crafted).0).await;
+        let how = Rename::NoReplace;
+        let renamed = fs.rename(&CALLER, Ino::ROOT, b"c", a, b"c", how).await;
+        let is_told = matches!(&renamed, Err(FsError::Io(what)) if what.contains("damaged"));
+        assert!(is_told, "{renamed:?}");
+    });
+    repaired(&Worn::of(&crafted).0, "directories in each other");
+}
+
+#[test]
+fn extents_beyond_everything_end_in_a_report() {
+    for personality in [Personality::ByteFsDual, Personality::Ext4Like] {
+        let image = image(personality, 60);
+        for path in [&["many"][..], &["extents"]] {
+            let ino = ino_of(&image, path);
+            let geometry = geometry_of(&image);
+            let beyond = [
+                (geometry.files.end, 1),
+                (geometry.blocks + 5, 3),
+                (geometry.files.end - 1, 2),
+                (1, 1),
+                (1, i32::MAX as u32),
+                (u32::MAX, i32::MAX as u32),
+            ];
+            for (block, count) in beyond {
+                let mut crafted = image.clone();
+                change_inode(&mut crafted, ino, |inode| {
+                    for extent in inode.slots.iter_mut().flatten() {
+                        extent.block.0 = block;
+                        extent.count = count;
+                    }
+                });
+                let what = format!("{personality}, {path:?}, block {block}, {count} blocks");
+                let (device, _) = Worn::of(&crafted);
+                let report = run(check(&device, false));
+                let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(!report.is_clean(), "{what}");
+                let report = run(check(&device, true)).unwrap();
+                assert!(report.problems.len() < 200, "{what}: {report:?}");
+            }
+        }
     }
 }

@@ -307,7 +307,12 @@ async fn superblock<D: Device>(
     let error = match first {
         Ok(found) => return Ok(found),
         Err(error @ (MountError::NoFileSystem | MountError::Damaged { .. })) => error,
+        Err(error @ MountError::Failed(DeviceError::Lost { .. })) => error,
         Err(error) => return Err(error),
+    };
+    let lost = match error {
+        MountError::Failed(_) => "lost by the flash",
+        _ => "damaged",
     };
     let blocks = u32::try_from(device.shape().capacity.get() / BLOCK as u64).unwrap_or(u32::MAX);
     let mut bytes = vec![0; BLOCK];
@@ -323,7 +328,7 @@ async fn superblock<D: Device>(
         None
     };
     report.problems.push(Problem {
-        what: "the superblock is damaged and its copy is whole".into(),
+        what: format!("the superblock is {lost} and its copy is whole"),
         repaired,
     });
     Ok(found)

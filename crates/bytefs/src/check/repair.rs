@@ -31,6 +31,10 @@ pub(super) async fn repair<D: Device>(
     if walk.segments.is_none() {
         put_superblock(walk, &superblock).await?;
     }
+    // What is mended below is changed where it is then.
+    for block in core::mem::take(&mut walk.lost_blocks) {
+        write(walk, block, &[0; BLOCK]).await?;
+    }
     let (built, without) = rebuild::directories(walk).await?;
     if walk.segments.is_none() && !built.is_empty() {
         walk.device.flush().await?;

@@ -11,7 +11,7 @@ use crate::layout::{
 use crate::segments::{Segments, load};
 use crate::{BlockNo, FileKind, Ino, MountError};
 use core::ops::Range;
-use port::Device;
+use port::{Device, DeviceError};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -56,6 +56,8 @@ pub(super) struct Walk<'d, D> {
     pub torn: BTreeSet<Ino>,
     /// Who has a block.
     pub owners: FxHashMap<u32, Ino>,
+    /// Blocks that the flash has lost. They count as blocks of zeroes, and writing them heals them.
+    pub lost_blocks: BTreeSet<BlockNo>,
     pub bad_names: Vec<BadName>,
     /// Slots of extents that are not whole: block and first byte.
     pub bad_slots: BTreeSet<(BlockNo, usize)>,
@@ -104,6 +106,7 @@ impl<'d, D: Device> Walk<'d, D> {
             inodes: BTreeMap::new(),
             torn: BTreeSet::new(),
             owners: FxHashMap::default(),
+            lost_blocks: BTreeSet::new(),
             bad_names: Vec::new(),
             bad_slots: BTreeSet::new(),
             bad_heads: BTreeSet::new(),
@@ -124,7 +127,8 @@ impl<'d, D: Device> Walk<'d, D> {
         });
     }
 
-    pub async fn read(&self, block: BlockNo) -> Result<Vec<u8>, MountError> {
+    /// A block; zeroes, in which nothing is in use, if the flash has lost it.
+    pub async fn read(&mut self, block: BlockNo) -> Result<Vec<u8>, MountError> {
         let mut bytes = vec![0; BLOCK];
         let place = match &self.segments {
             None => Some(block.0),
@@ -132,14 +136,39 @@ impl<'d, D: Device> Walk<'d, D> {
         };
         if let Some(changed) = self.changed.get(&block) {
             bytes.copy_from_slice(&changed[..]);
-        } else if let Some(place) = place {
+        } else if let Some(place) = place.filter(|_| !self.lost_blocks.contains(&block)) {
             let at = address(BlockNo(place));
-            self.device.read_blocks(at, &mut bytes).await?;
+            match self.device.read_blocks(at, &mut bytes).await {
+                Ok(_) => {}
+                Err(DeviceError::Lost { .. }) => {
+                    bytes.fill(0);
+                    self.lost_blocks.insert(block);
+                    let of = self.part_of(block);
+                    self.complain(format!("the flash has lost {block}, which is {of}"));
+                }
+                Err(error) => return Err(error.into()),
+            }
             if let Some(segments) = &self.segments {
                 segments.trim_node(block, &mut bytes);
             }
         }
         Ok(bytes)
+    }
+
+    /// What a block belongs to.
+    fn part_of(&self, block: BlockNo) -> &'static str {
+        let geometry = &self.geometry;
+        let parts = [
+            (&geometry.block_bitmap, "of the bitmap of blocks"),
+            (&geometry.inode_bitmap, "of the bitmap of inodes"),
+            (&geometry.inode_table, "of the table of inodes"),
+        ];
+        let found = parts.into_iter().find(|(area, _)| area.contains(&block.0));
+        match found {
+            Some((_, name)) => name,
+            None if block == STATE_BLOCK => "the head of the list of files without a name",
+            None => "of names, extents or extended attributes",
+        }
     }
 
     /// Everything.
@@ -234,14 +263,15 @@ impl<'d, D: Device> Walk<'d, D> {
 
     async fn read_blocks_of(&mut self, ino: Ino) -> Result<(), MountError> {
         let inode = self.inodes[&ino].inode;
-        let mut count = 0;
+        let mut count = 0_u32;
         for extent in self.extents(ino, &inode).await? {
-            let Some(end) = extent.block.0.checked_add(extent.count) else {
-                self.complain(format!("{ino} has an extent beyond all blocks"));
-                continue;
-            };
-            self.own(ino, extent.block.0..end);
-            count += extent.count;
+            self.own(
+                ino,
+                extent.block.0..extent.block.0.saturating_add(extent.count),
+            );
+            if self.is_of_files(&extent) {
+                count = count.saturating_add(extent.count);
+            }
         }
         let mut next = inode.extent_block();
         let mut steps = 0;
@@ -270,6 +300,13 @@ impl<'d, D: Device> Walk<'d, D> {
             seen.has_bad_xattrs = has_bad_xattrs;
         }
         Ok(())
+    }
+
+    /// Whether all blocks of an extent are files'.
+    fn is_of_files(&self, extent: &Extent) -> bool {
+        let files = &self.geometry.files;
+        let end = extent.block.0.checked_add(extent.count);
+        extent.block.0 >= files.start && end.is_some_and(|end| end <= files.end)
     }
 
     /// The extents of an inode, by page; what is not whole is left out.
@@ -366,10 +403,18 @@ impl<'d, D: Device> Walk<'d, D> {
         let mut names = BTreeMap::new();
         let mut is_broken = false;
         let mut chained = BTreeSet::new();
+        let mut buckets = BTreeSet::new();
         for extent in extents {
+            // Nobody knows what that would be; the walk of the owners has told it.
+            if !self.is_of_files(&extent) {
+                is_broken = true;
+                continue;
+            }
             for page in extent.page..extent.end() {
                 let block = extent.block_of(page);
                 let bytes = self.read(block).await?;
+                // What was behind it is not known.
+                is_broken |= self.lost_blocks.contains(&block);
                 if !is_sealed(&bytes[..LINE]) {
                     is_broken = true;
                     self.complain(format!(
@@ -385,6 +430,7 @@ impl<'d, D: Device> Walk<'d, D> {
                     self.complain(format!("{dir} has a page {page} that is no bucket"));
                 }
                 let bucket = is_bucket.then_some(page as u32);
+                buckets.extend(bucket);
                 self.walk_block(dir, inode, (block, &bytes, bucket), &mut names, &mut below);
             }
         }
@@ -395,6 +441,11 @@ impl<'d, D: Device> Walk<'d, D> {
                 "{dir} has {linked} blocks behind full ones, not {}",
                 inode.overflows
             ));
+        }
+        if buckets.len() != inode.buckets as usize {
+            is_broken = true;
+            let missing = inode.buckets as usize - buckets.len();
+            self.complain(format!("{dir} has no blocks for {missing} of its buckets"));
         }
         if is_broken {
             let names = names
@@ -527,7 +578,7 @@ impl<'d, D: Device> Walk<'d, D> {
         for (area, is_blocks) in areas {
             let (mut missing, mut spare, mut torn) = (0_u64, 0_u64, 0_u64);
             let mut first = None;
-            for (index, block) in (0..).zip(area) {
+            for (index, block) in (0..).zip(area.clone()) {
                 let bytes = self.read(BlockNo(block)).await?;
                 for (line, bits) in (0..).zip(bytes.chunks_exact(LINE)) {
                     torn += u64::from(!layout::are_sealed_bits(bits));
@@ -564,7 +615,8 @@ impl<'d, D: Device> Walk<'d, D> {
                     "{torn} lines of the bitmap of {name} are not as they were written"
                 ));
             }
-            self.bitmaps_differ |= missing + spare + torn > 0;
+            let is_lost = self.lost_blocks.iter().any(|block| area.contains(&block.0));
+            self.bitmaps_differ |= is_lost || missing + spare + torn > 0;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::FileSystem;
 use crate::dir::{Found, check_name};
 use crate::layout::{Extent, Inode, Mode};
-use crate::tx::{Done, Tx};
+use crate::tx::{Done, Stop, Tx};
 use crate::{Attr, Caller, DirEntry, FileKind, FsError, Ino, Rename, Timestamp};
 use port::{Clock, Device};
 
@@ -465,16 +465,20 @@ impl Tx<'_> {
     }
 
     /// Whether a directory is another one or above it.
-    fn is_above(&mut self, above: Ino, mut below: Ino) -> Done<bool> {
-        loop {
-            if above == below {
+    fn is_above(&mut self, above: Ino, below: Ino) -> Done<bool> {
+        let mut next = below;
+        // A path has at most every directory once.
+        for _ in 0..=self.geometry().inodes {
+            if above == next {
                 return Ok(true);
             }
-            if below == Ino::ROOT || below == Ino::NONE {
+            if next == Ino::ROOT || next == Ino::NONE {
                 return Ok(false);
             }
-            below = self.directory(below)?.parent;
+            next = self.directory(next)?.parent;
         }
+        let what = format!("the way from directory {below} to the root, which has no end,");
+        Err(Stop::Damaged(what))
     }
 
     /// A file has a name less. Gives it back if it is to go and cannot at once.

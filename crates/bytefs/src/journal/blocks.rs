@@ -1,13 +1,16 @@
 //! A journal of blocks on the host's side, as JBD2 in ordered mode: whole blocks are written twice,
 //! once to the journal and later to their places.
 //!
-//! The first block says where the oldest record begins and its number. A record is a block of
+//! The first block says where the oldest record begins and its number, in its first line, so that no
+//! power cut tears it where the device's blocks are smaller. A record is a block of
 //! numbers (of the blocks that follow, and of blocks that are none of metadata any more), those
 //! blocks, and a block that ends it, with the sum of all. Records go round.
 
 use crate::fs::{FileSystem, address};
 use crate::gate::join_all;
-use crate::layout::{BLOCK, Geometry, get_u32, get_u64, put_u32, put_u64, sum};
+use crate::layout::{
+    BLOCK, Geometry, LINE, get_u32, get_u64, is_sealed, put_u32, put_u64, seal, sum,
+};
 use crate::state::batch::Sealed;
 use crate::stats::Class;
 use crate::{BlockNo, MountError};
@@ -221,8 +224,7 @@ impl BlockJournal {
         put_u32(&mut first, 0, MAGIC_FIRST);
         put_u64(&mut first, 8, self.oldest);
         put_u32(&mut first, 16, self.tail);
-        let total = sum(&first[..BLOCK - 4]);
-        put_u32(&mut first, BLOCK - 4, total);
+        seal(&mut first[..LINE]);
         let at = address(BlockNo(self.area.start));
         Self::write(fs, at, &first, Class::Journal, Acknowledge::Durable).await
     }
@@ -232,21 +234,35 @@ impl BlockJournal {
         let mut first = vec![0; BLOCK];
         let at = address(BlockNo(self.area.start));
         device.read_blocks(at, &mut first).await?;
-        let is_whole = get_u32(&first, BLOCK - 4) == sum(&first[..BLOCK - 4]);
-        if get_u32(&first, 0) == MAGIC_FIRST && is_whole {
-            self.oldest = get_u64(&first, 8);
-            self.tail = get_u32(&first, 16) % self.room();
+        let is_new = first.iter().all(|byte| *byte == 0);
+        // Older versions had a sum of the whole block instead of one of its line.
+        let is_whole =
+            is_sealed(&first[..LINE]) || get_u32(&first, BLOCK - 4) == sum(&first[..BLOCK - 4]);
+        let is_ours = get_u32(&first, 0) == MAGIC_FIRST && is_whole;
+        if !is_ours && !is_new {
+            // No power cut leaves it so: its line is written as a whole.
+            return Err(MountError::Damaged {
+                what: "the first block of the journal".into(),
+            });
         }
+        (self.tail, self.oldest) = match is_new {
+            true => (0, 1),
+            false => (get_u32(&first, 16) % self.room(), get_u64(&first, 8)),
+        };
         (self.head, self.sequence) = (self.tail, self.oldest);
         Ok(())
     }
 
-    /// Goes on behind the records of earlier mounts: recovery looks for the next one there.
+    /// Goes on behind the records of earlier mounts: recovery looks for the next one there. A
+    /// journal that is damaged begins anew, for behind an unmount nothing of it is needed.
     pub async fn open<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
     ) -> Result<(), MountError> {
-        self.find_records(&fs.device).await
+        match self.find_records(&fs.device).await {
+            Err(error) => super::begin_anew(&fs.device, &self.area, error).await,
+            Ok(()) => Ok(()),
+        }
     }
 
     pub async fn replay<D: Device, C: Clock>(

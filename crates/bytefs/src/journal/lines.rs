@@ -23,6 +23,7 @@ const GROUP: usize = 7;
 type Record = (usize, u32, Vec<Line>);
 
 pub(crate) struct LineJournal {
+    area: core::ops::Range<u32>,
     at: ByteAddr,
     /// Lines of the area.
     room: usize,
@@ -39,6 +40,7 @@ fn record_lines(lines: usize) -> usize {
 impl LineJournal {
     pub fn new(geometry: &Geometry, undoes: bool) -> Self {
         Self {
+            area: geometry.journal.clone(),
             at: ByteAddr::new(u64::from(geometry.journal.start) * BLOCK as u64),
             room: geometry.journal.len() * BLOCK / LINE,
             sequence: 0,
@@ -128,16 +130,27 @@ impl LineJournal {
     async fn read<D: Device>(&mut self, device: &D) -> Result<Option<Record>, MountError> {
         let mut head = [0; LINE];
         device.read(self.at, &mut head).await?;
+        let damaged = |what: &str| MountError::Damaged {
+            what: format!("the {what} of the journal"),
+        };
+        // A line is written as a whole, and one that counts behind the record that it is about: no
+        // power cut leaves another one.
+        if !is_sealed(&head) {
+            return Err(damaged("first line"));
+        }
         self.sequence = get_u64(&head, 0);
-        let count = get_u32(&head, 8) as usize;
-        if !is_sealed(&head) || get_u32(&head, 16) == 0 || count >= self.room {
+        if get_u32(&head, 16) == 0 {
             return Ok(None);
+        }
+        let count = get_u32(&head, 8) as usize;
+        if count >= self.room {
+            return Err(damaged("first line"));
         }
         let mut bytes = vec![0; count * LINE];
         device.read(self.place(1), &mut bytes).await?;
         let sum_of_all = get_u32(&head, 12);
         if sum(&bytes) != sum_of_all {
-            return Ok(None);
+            return Err(damaged("record"));
         }
         let mut lines = Vec::new();
         let mut rest = bytes.chunks_exact(LINE);
@@ -159,6 +172,18 @@ impl LineJournal {
     pub async fn holds<D: Device>(device: &D, geometry: &Geometry) -> Result<bool, MountError> {
         let mut journal = Self::new(geometry, false);
         Ok(journal.read(device).await?.is_some())
+    }
+
+    /// Looks whether the area can be used: one that is damaged begins anew, for behind an unmount
+    /// nothing of it is needed.
+    pub async fn open<D: Device, C: Clock>(
+        &mut self,
+        fs: &FileSystem<D, C>,
+    ) -> Result<(), MountError> {
+        match self.read(&fs.device).await {
+            Err(error) => super::begin_anew(&fs.device, &self.area, error).await,
+            Ok(_) => Ok(()),
+        }
     }
 
     pub async fn replay<D: Device, C: Clock>(

@@ -7,7 +7,7 @@ mod lines;
 mod logs;
 pub(crate) mod segments;
 
-use crate::fs::FileSystem;
+use crate::fs::{FileSystem, address};
 use crate::layout::{BLOCK, Geometry, LINE, Personality, Superblock};
 use crate::logs::Area;
 use crate::state::State;
@@ -16,11 +16,12 @@ use crate::stats::Class;
 use crate::structures::Structure;
 use crate::{BlockNo, MountError};
 use blocks::BlockJournal;
+use core::ops::Range;
 use lines::LineJournal;
 use logs::LogJournal;
 use port::{Clock, Device, DeviceError, PersistenceDomain};
 use std::collections::BTreeMap;
-use units::{ByteAddr, TxId};
+use units::{ByteAddr, Bytes, TxId};
 
 /// Where a line goes, and its bytes.
 pub(crate) type Line = (ByteAddr, [u8; LINE]);
@@ -47,6 +48,25 @@ pub(crate) async fn holds<D: Device>(
             Ok(!records.is_empty())
         }
     }
+}
+
+/// Empties the area of a journal that is damaged, or of which the flash has lost something.
+///
+/// # Errors
+/// The device fails, before or now.
+async fn begin_anew<D: Device>(
+    device: &D,
+    area: &Range<u32>,
+    error: MountError,
+) -> Result<(), MountError> {
+    use MountError::{Damaged, Failed};
+    if !matches!(error, Damaged { .. } | Failed(DeviceError::Lost { .. })) {
+        return Err(error);
+    }
+    let size = Bytes::new(area.len() as u64 * BLOCK as u64);
+    device.trim(address(BlockNo(area.start)), size).await?;
+    device.flush().await?;
+    Ok(())
 }
 
 /// One of the ways.
@@ -132,7 +152,7 @@ impl Journal {
     }
 
     /// Begins, where a mount has something to read or write before anything changes: with logs of
-    /// inodes, which are recovered here, and with blocks behind an unmount.
+    /// inodes, which are recovered here, and with records behind an unmount.
     pub async fn open<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
@@ -142,6 +162,9 @@ impl Journal {
             Self::Logs(journal) => journal.open(fs, superblock).await,
             // The first mount finds nothing, and whoever was not unmounted was replayed.
             Self::Blocks(journal) if superblock.is_clean && superblock.mounts > 0 => {
+                journal.open(fs).await
+            }
+            Self::Lines(journal) if superblock.is_clean && superblock.mounts > 0 => {
                 journal.open(fs).await
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@ use super::Segments;
 use super::checkpoint::{Pack, decode_table};
 use crate::MountError;
 use crate::layout::{BLOCK, Geometry, PLACES, Superblock};
-use port::Device;
+use port::{Device, DeviceError};
 use units::ByteAddr;
 
 /// Blocks of the table that are read at a time: both copies of each.
@@ -16,10 +16,22 @@ pub(crate) struct Loaded {
     pub damaged: Vec<String>,
 }
 
+/// Blocks behind each other. One that the flash has lost is none of ours, and has a twin.
 async fn read<D: Device>(device: &D, place: u32, count: u32) -> Result<Vec<u8>, MountError> {
     let mut bytes = vec![0; count as usize * BLOCK];
-    let at = ByteAddr::new(u64::from(place) * BLOCK as u64);
-    device.read_blocks(at, &mut bytes).await?;
+    let at = |place: u32| ByteAddr::new(u64::from(place) * BLOCK as u64);
+    match device.read_blocks(at(place), &mut bytes).await {
+        Ok(_) => return Ok(bytes),
+        Err(DeviceError::Lost { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    for (place, block) in (place..).zip(bytes.chunks_exact_mut(BLOCK)) {
+        match device.read_blocks(at(place), block).await {
+            Ok(_) => {}
+            Err(DeviceError::Lost { .. }) => block.fill(0xff),
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(bytes)
 }
 
