@@ -139,6 +139,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                             continue;
                         }
                     }
+                    let end = (at + out.len() as u64).div_ceil(PAGE);
+                    let is_more = runs
+                        .iter()
+                        .any(|run| run.first + u64::from(run.count) > end);
                     // As the kernel: all of them are asked for before any is waited for.
                     let reads = runs.iter().map(|run| {
                         let Run {
@@ -152,7 +156,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     match done.into_iter().collect::<Result<(), _>>() {
                         Ok(()) => {}
                         // Perhaps of what nobody has asked for.
-                        Err(_) if reads_ahead => reads_ahead = false,
+                        Err(_) if is_more => reads_ahead = false,
                         Err(error) => return Err(error),
                     }
                 }
