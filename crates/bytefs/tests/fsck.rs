@@ -144,8 +144,8 @@ fn a_block_that_the_flash_has_lost_is_told_and_written_anew() {
                 assert_eq!(mended, whole, "{what}");
                 kept += 1;
             }
-            // Files of a block of names are in lost+found, a block of inodes takes 32 files with it,
-            // and what has lost its extents reads as zeroes; nothing else has changed.
+            // Files of a block of names are in lost+found, a block of inodes takes 32 files with
+            // it, and what has lost its extents reads as zeroes; nothing else has changed.
             assert!(mended.len() + 32 >= whole.len(), "{what}: {}", mended.len());
             for (path, data) in &mended {
                 let is_known = |known: &Vec<u8>| {

@@ -3,8 +3,8 @@
 //! It walks the tree from the root, so what is in use is what can be reached; bitmaps, counts and
 //! lists are compared with that. What contradicts itself is told, and with `repair` made such that
 //! everything that can be reached stays: names that lead nowhere go, files without a name come to
-//! `lost+found`, counts and bitmaps are made anew. Everything is written by blocks; from the first of
-//! them until the last is durable the superblock says that a repair has begun.
+//! `lost+found`, counts and bitmaps are made anew. Everything is written by blocks; from the first
+//! of them until the last is durable the superblock says that a repair has begun.
 
 mod rebuild;
 mod repair;

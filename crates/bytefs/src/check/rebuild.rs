@@ -1,5 +1,6 @@
-//! Builds directories anew whose blocks do not fit together, from the names that were found in them:
-//! in blocks that nobody has, so that the old ones stay until the inode leads to the new ones.
+//! Builds directories anew whose blocks do not fit together, from the names that were found in
+//! them: in blocks that nobody has, so that the old ones stay until the inode leads to the new
+//! ones.
 
 use super::repair::write;
 use super::walk::{Name, Walk};

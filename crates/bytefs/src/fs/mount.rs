@@ -590,7 +590,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if let Some(node) = self.state().nodes.get_mut(&ino) {
                 node.opens = 0;
             }
-            self.purge(ino).await?;
+            self.purge_rest(Some(ino)).await?;
         }
         Ok(())
     }

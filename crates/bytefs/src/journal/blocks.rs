@@ -1,10 +1,10 @@
 //! A journal of blocks on the host's side, as JBD2 in ordered mode: whole blocks are written twice,
 //! once to the journal and later to their places.
 //!
-//! The first block says where the oldest record begins and its number, in its first line, so that no
-//! power cut tears it where the device's blocks are smaller. A record is a block of
-//! numbers (of the blocks that follow, and of blocks that are none of metadata any more), those
-//! blocks, and a block that ends it, with the sum of all. Records go round.
+//! The first block says where the oldest record begins and its number, in its first line, so that
+//! no power cut tears it where the device's blocks are smaller. A record is a block of numbers (of
+//! the blocks that follow, and of blocks that are none of metadata any more), those blocks, and a
+//! block that ends it, with the sum of all. Records go round.
 
 use crate::fs::{FileSystem, address};
 use crate::gate::join_all;
