@@ -206,8 +206,8 @@ impl Mapping for ImplicitMapping {
 /// Logical pages of a region, whose places fill four lines of the host's caches.
 const REGION: usize = 64;
 
-/// Where logical pages are, in regions that are there once something in them has changed. A table of
-/// all pages would be spread by random writes: each to a page of memory of its own, which the
+/// Where logical pages are, in regions that are there once something in them has changed. A table
+/// of all pages would be spread by random writes: each to a page of memory of its own, which the
 /// operating system has to clear first.
 #[derive(Clone, Debug)]
 struct Places {

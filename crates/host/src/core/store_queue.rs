@@ -100,8 +100,8 @@ impl StoreQueue {
     pub(crate) fn is_empty(&self) -> bool {
         self.freed == self.dispatched
     }
-    /// Enters a store whose data and address are known at `data_at`, or [`PENDING`], and returns its
-    /// number.
+    /// Enters a store whose data and address are known at `data_at`, or [`PENDING`], and returns
+    /// its number.
     // As `Core::execute`.
     #[inline(always)]
     pub(crate) fn push(&mut self, access: Access, place: usize, data_at: u64) -> u64 {

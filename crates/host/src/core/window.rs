@@ -205,8 +205,8 @@ impl Window {
         }
     }
 
-    /// Links the parked piece of `op` at `place` to the writers of its sources. `loads`: those of its
-    /// address are its load's.
+    /// Links the parked piece of `op` at `place` to the writers of its sources. `loads`: those of
+    /// its address are its load's.
     #[inline(always)]
     pub(crate) fn link(&mut self, place: usize, op: &Op, loads: bool) {
         let is_late = loads && op.is(Op::LOADS_LAST);
