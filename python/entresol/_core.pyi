@@ -135,7 +135,7 @@ def device_recovery_time(
     preset: str,
     files: list[tuple[str, str]],
     overrides: list[str],
-    filling: tuple[int, bool, bool],
+    filling: tuple[int, bool],
 ) -> str: ...
 def nand_measure(
     nand: str | None,

@@ -560,11 +560,10 @@ def device_recovery_time(
     lines_per_page: int,
     *,
     both_halves: bool,
-    used_flash: bool,
 ) -> Json:
     """How long a device with a log of this size takes to recover; its image is removed. One half
-    of the log is full, or both; flash is new, or has room on the disk already. Raises `ConfigError`, `ImageError`."""
-    filling = (lines_per_page, both_halves, used_flash)
+    of the log is full, or both. Raises `ConfigError`, `ImageError`."""
+    filling = (lines_per_page, both_halves)
     words = (str(image), log, preset, list(files), list(overrides), filling)
     return object_of(_guarded(lambda: _core.device_recovery_time(*words)))
 

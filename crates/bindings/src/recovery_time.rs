@@ -15,7 +15,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Makes a device with a log of this size at `image`, fills the log or a half of it, cuts the
 /// power, recovers, and says how long that took, as JSON. `filling` are the lines of a page that
-/// are written, whether both halves are filled, and whether all flash has room on the disk. The image is gone afterwards. A signal stops
+/// are written, and whether both halves are filled. The image is gone afterwards. A signal stops
 /// it.
 #[pyfunction]
 fn device_recovery_time(
@@ -25,7 +25,7 @@ fn device_recovery_time(
     preset: &str,
     files: Vec<(String, String)>,
     mut overrides: Vec<String>,
-    filling: (u32, bool, bool),
+    filling: (u32, bool),
 ) -> PyResult<String> {
     let size: Bytes = log
         .parse()
@@ -35,11 +35,10 @@ fn device_recovery_time(
     overrides.push(format!("ssd.log.size={size}"));
     overrides.push(format!("ssd.dram={}", size + rest));
     let config = configured(preset, &files, &overrides).map_err(to_python)?;
-    let (lines_per_page, both_halves, used_flash) = filling;
+    let (lines_per_page, both_halves) = filling;
     let filling = Filling {
         lines_per_page,
         both_halves,
-        used_flash,
     };
     let mut interrupted = None;
     let measured = py.detach(|| {

@@ -4,17 +4,13 @@ use crate::config::DeviceConfig;
 use crate::engine::DeviceEngine;
 use crate::error::DeviceFileError;
 use crate::image::Image;
-use crate::layout::Layout;
-use crate::media::fill as fill_file;
 use crate::pace::{Pace, WallClock};
 use crate::recovery::Recovered;
-use crate::superblock::Role;
 use port::{Acknowledge, Command, DeviceError};
-use std::fs::File;
 use std::path::Path;
 use thiserror::Error;
 use units::address::LINE_BYTES;
-use units::{ByteAddr, Bytes, Picos, Ppa, Stream, Time, TxId};
+use units::{ByteAddr, Bytes, Picos, Stream, Time, TxId};
 
 /// Pages that one command writes before the log is filled.
 const AT_A_TIME: u64 = 256;
@@ -31,9 +27,6 @@ pub struct Filling {
     /// Both halves are filled: the second one so fast that the compaction of the first has hardly
     /// begun. Otherwise it is one.
     pub both_halves: bool,
-    /// The disk has given room for all of the flash before: it was written once. What it takes to
-    /// do so is the disk's matter, and on tmpfs longer than everything else.
-    pub used_flash: bool,
 }
 
 /// What a recovery took.
@@ -133,25 +126,11 @@ pub fn measure(
         });
     }
     Image::create(image, config)?;
-    let used = match filling.used_flash {
-        true => use_all(image, config),
-        false => Ok(()),
-    };
-    let filled = used.and_then(|()| fill(image, config, (lines, half), needed, go_on));
+    let filled = fill(image, config, (lines, half), needed, go_on);
     let measured = filled.and_then(|()| recover(image, needed));
     // Whatever came of it, nobody needs the image.
     let _ = std::fs::remove_dir_all(image);
     measured
-}
-
-/// Writes what erased flash is anyway to all of it, so that there is room on the disk.
-fn use_all(image: &Path, config: &DeviceConfig) -> Result<(), Failed> {
-    let layout = Layout::new(config);
-    let first = layout.spare(Ppa::new(0));
-    let path = image.join(Role::Media.file_name());
-    let file = File::options().write(true).open(&path);
-    let filled = file.and_then(|file| fill_file(&file, first, layout.media_bytes - first));
-    Ok(filled.map_err(DeviceFileError::io(&path, "write it"))?)
 }
 
 /// Writes the pages, logs the lines, of which a half of the log takes so many, and drops the

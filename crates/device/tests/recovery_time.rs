@@ -9,7 +9,6 @@ use units::{Bytes, Picos};
 const FOUR: Filling = Filling {
     lines_per_page: 4,
     both_halves: false,
-    used_flash: false,
 };
 
 fn config(log: u64) -> DeviceConfig {
@@ -56,16 +55,6 @@ fn scan_and_flush_are_accounted() {
         "{} > 2 {least}",
         measured.flush
     );
-    // Room on the disk changes nothing of it.
-    let used = Filling {
-        used_flash: true,
-        ..FOUR
-    };
-    let used = measure(&image, &config, used, &mut || true).unwrap();
-    assert_eq!(
-        (used.recovered, used.flush),
-        (measured.recovered, measured.flush)
-    );
 }
 
 #[test]
@@ -110,7 +99,7 @@ fn channel_parallel_compaction_is_seven_times_as_fast_as_sequential() {
         let config = DeviceConfig::of_preset("opencxd", &layers).unwrap();
         let filling = Filling {
             lines_per_page: 32,
-            ..FOUR
+            both_halves: false,
         };
         let measured = measure(&place.path("image"), &config, filling, &mut || true).unwrap();
         let pages = measured.programmed_pages;

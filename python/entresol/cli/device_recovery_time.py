@@ -45,13 +45,6 @@ def recovery_time(
     both_halves: Annotated[
         bool, typer.Option("--both-halves", help="Fill both halves of the log, not one.")
     ] = False,
-    used_flash: Annotated[
-        bool,
-        typer.Option(
-            "--used-flash",
-            help="All of the flash was written before: the disk need not give room meanwhile.",
-        ),
-    ] = False,
     directory: Annotated[
         Path | None,
         typer.Option("--in", metavar="DIR", help="For the images, one at a time; they go again."),
@@ -84,7 +77,6 @@ def recovery_time(
                     tuple(overrides or ()),
                     lines_per_page,
                     both_halves=both_halves,
-                    used_flash=used_flash,
                 )
             )
     if as_json:
