@@ -87,9 +87,9 @@ impl Clock for NoClock {
 /// One that was not unmounted is recovered first, which mounting would do too: its journal is
 /// replayed, and files that were unlinked while they were open are removed. Without `repair`
 /// nothing else is changed; over an [`Overlay`](crate::Overlay) that keeps what is written the
-/// device below is not changed at all. If its journal cannot be read, or the device does not take what it
-/// holds, that is the only problem told and nothing is repaired: what was synced last may be there
-/// alone.
+/// device below is not changed at all. If its journal cannot be read, or the device does not take
+/// what it holds, that is the only problem told and nothing is repaired: what was synced last may
+/// be there alone.
 ///
 /// # Errors
 /// There is no file system, or of a later version; the device fails.
