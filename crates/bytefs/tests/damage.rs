@@ -1,7 +1,7 @@
 //! Damaged metadata: told, never a panic, and mended by fsck such that what is whole stays.
 
 use crate::common::{AnyClock, Fs, ram};
-use bytefs::layout::{BLOCK, Superblock};
+use bytefs::layout::{BLOCK, LINE, Superblock};
 use bytefs::{
     Caller, FileKind, FormatOptions, FsError, Ino, MountError, MountOptions, Personality, SetXattr,
     Timestamp, WriteOptions, check,
@@ -213,8 +213,10 @@ fn damage(made: Made) {
         blocks += 1;
         for _ in 0..made.places {
             let mut broken = image.clone();
-            // Where something is written: damage elsewhere says nothing.
-            let used: Vec<usize> = (0..BLOCK).filter(|byte| bytes[*byte] != 0).collect();
+            // Where something is written, and the head, of which zeroes say something too: damage
+            // elsewhere says nothing.
+            let is_used = |byte: &usize| bytes[*byte] != 0 || *byte < LINE;
+            let used: Vec<usize> = (0..BLOCK).filter(is_used).collect();
             let byte = at + used[random.below(used.len() as u64) as usize];
             let bits = 1 + random.below(255) as u8;
             let count = 1 + random.below(8) as usize;

@@ -264,7 +264,8 @@ impl<'d, D: Device> Walk<'d, D> {
     async fn read_blocks_of(&mut self, ino: Ino) -> Result<(), MountError> {
         let inode = self.inodes[&ino].inode;
         let mut count = 0_u32;
-        for extent in self.extents(ino, &inode).await? {
+        let (extents, lists) = self.extents_and_lists(ino, &inode).await?;
+        for extent in extents {
             self.own(
                 ino,
                 extent.block.0..extent.block.0.saturating_add(extent.count),
@@ -273,16 +274,9 @@ impl<'d, D: Device> Walk<'d, D> {
                 count = count.saturating_add(extent.count);
             }
         }
-        let mut next = inode.extent_block();
-        let mut steps = 0;
-        while let Some(block) = next {
-            steps += 1;
-            if steps > self.geometry.blocks || !self.own(ino, block.0..block.0 + 1) {
-                break;
-            }
+        for block in lists {
+            self.own(ino, block.0..block.0 + 1);
             count += 1;
-            let bytes = self.read(block).await?;
-            next = Some(BlockNo(get_u32(&bytes, 0))).filter(|block| block.0 != 0);
         }
         let mut has_bad_xattrs = false;
         if inode.xattrs.0 != 0 && self.own(ino, inode.xattrs.0..inode.xattrs.0 + 1) {
@@ -311,22 +305,34 @@ impl<'d, D: Device> Walk<'d, D> {
 
     /// The extents of an inode, by page; what is not whole is left out.
     pub async fn extents(&mut self, ino: Ino, inode: &Inode) -> Result<Vec<Extent>, MountError> {
+        let (extents, _) = self.extents_and_lists(ino, inode).await?;
+        Ok(extents)
+    }
+
+    /// The same, and the blocks that list those which the inode has no slots for.
+    async fn extents_and_lists(
+        &mut self,
+        ino: Ino,
+        inode: &Inode,
+    ) -> Result<(Vec<Extent>, BTreeSet<BlockNo>), MountError> {
         let mut found: Vec<Extent> = inode.slots.iter().flatten().copied().collect();
         let mut next = inode.extent_block();
-        let mut chain = BTreeSet::new();
+        let mut lists = BTreeSet::new();
         while let Some(block) = next {
-            if !self.geometry.files.contains(&block.0) || !chain.insert(block) {
+            if !self.geometry.files.contains(&block.0) || !lists.insert(block) {
                 self.complain(format!("the list of extents of {ino} leads nowhere"));
                 break;
             }
             let bytes = self.read(block).await?;
-            if !is_sealed(&bytes[..LINE]) {
+            let has_head = is_sealed(&bytes[..LINE]);
+            if !has_head {
                 self.complain(format!(
                     "extents of {ino} in {block} are not as they were written"
                 ));
                 self.bad_heads.insert(block);
-                break;
             }
+            // Each slot has a sum of its own: those behind a damaged head are good, and nobody else
+            // may get their blocks.
             let slots = bytes[LINE..].chunks_exact(Extent::BYTES);
             for (index, slot) in slots.take(SLOTS_OF_BLOCK).enumerate() {
                 match Extent::decode(slot) {
@@ -337,13 +343,14 @@ impl<'d, D: Device> Walk<'d, D> {
                     }
                 }
             }
-            next = Some(BlockNo(get_u32(&bytes, 0))).filter(|block| block.0 != 0);
+            let behind = has_head.then(|| BlockNo(get_u32(&bytes, 0)));
+            next = behind.filter(|block| block.0 != 0);
         }
         found.sort_unstable_by_key(|extent| extent.page);
         if found.windows(2).any(|two| two[0].end() > two[1].page) {
             self.complain(format!("extents of {ino} overlap"));
         }
-        Ok(found)
+        Ok((found, lists))
     }
 
     /// Directories that cannot be reached, those first that are in no other such one; and files.
