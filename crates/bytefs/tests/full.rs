@@ -2,8 +2,8 @@
 
 use crate::common::{AnyClock, Fs, ram};
 use bytefs::{
-    Allocate, Caller, FormatOptions, FsError, Ino, MountOptions, Personality, SetXattr, Timestamp,
-    WriteOptions, check,
+    Allocate, Caller, FormatOptions, FsError, Ino, MountOptions, Personality, SetAttr, SetXattr,
+    Timestamp, WriteOptions, check,
 };
 use device::Ram;
 use port::{AnyDevice, block_on};
@@ -153,6 +153,38 @@ fn names_leave_what_was_promised() {
                 }
             }
             fs.fsync(file, false).await.unwrap();
+        });
+    }
+}
+
+/// As Ext4 does: a larger size takes nothing of what was allocated behind it.
+#[test]
+fn a_file_that_grows_keeps_what_was_allocated_behind_its_end() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let ino = create(fs, "allocated").await;
+            let mode = Allocate::KeepSize;
+            let done = fs.fallocate(&CALLER, ino, mode, 0, 100 * PAGE);
+            done.await.unwrap();
+            leave(fs, 30).await;
+            let mode = Allocate::Grow;
+            let done = fs.fallocate(&CALLER, ino, mode, 0, 3 * PAGE);
+            done.await.unwrap();
+            let set = SetAttr {
+                size: Some(5 * PAGE + 1),
+                ..SetAttr::default()
+            };
+            fs.setattr(&CALLER, ino, set).await.unwrap();
+            assert!(
+                fs.getattr(ino).await.unwrap().blocks >= 100,
+                "{personality}"
+            );
+            for page in 0..100 {
+                write(fs, ino, page, 7).await.unwrap();
+            }
+            fs.sync().await.unwrap();
+            let read = fs.read(ino, 99 * PAGE, PAGE as usize, false);
+            assert_eq!(read.await.unwrap(), [7; PAGE as usize]);
         });
     }
 }

@@ -77,7 +77,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 pmem.drop_pages(ino, size.div_ceil(PAGE)..u64::MAX);
             }
         }
-        self.cut(ino, size, |inode| {
+        // Who grows a file keeps what was allocated behind the new end.
+        let cuts = size <= old;
+        self.cut(ino, size, cuts, |inode| {
             inode.mtime = now;
             inode.ctime = now;
             if let Some(permissions) = killed(inode.mode.permissions).filter(|_| kills) {
@@ -116,11 +118,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Gives back what lies behind a size, from the end on.
+    /// Sets a size; gives back what lies behind it, from the end on, if it `cuts`.
     async fn cut(
         &self,
         ino: Ino,
         size: u64,
+        cuts: bool,
         mut last: impl FnMut(&mut crate::layout::Inode),
     ) -> Result<(), FsError> {
         loop {
@@ -128,9 +131,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 .change(256, |tx| {
                     let mut inode = tx.inode(ino)?;
                     let keep = size.div_ceil(PAGE);
-                    let first = step_begin(tx.extents(ino, &inode)?, keep);
+                    let first = match cuts {
+                        true => step_begin(tx.extents(ino, &inode)?, keep),
+                        false => keep,
+                    };
+                    let behind = if cuts { first } else { u64::MAX };
                     let is_metadata = inode.mode.kind != FileKind::Regular;
-                    for extent in tx.cut_extents(ino, &mut inode, first..u64::MAX)? {
+                    for extent in tx.cut_extents(ino, &mut inode, behind..u64::MAX)? {
                         let blocks = extent.block.0..extent.block.0 + extent.count;
                         tx.release(blocks, is_metadata)?;
                     }
@@ -191,7 +198,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             })
             .await?;
         if has_many {
-            self.cut(ino, 0, |_| {}).await?;
+            self.cut(ino, 0, true, |_| {}).await?;
         }
         self.change(256, |tx| {
             let mut inode = tx.inode(ino)?;
