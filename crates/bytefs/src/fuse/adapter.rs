@@ -10,7 +10,8 @@ use super::answers::{
 };
 use super::below::Below;
 use super::convert::{
-    BLOCK, Flags, allocate, asked_by, attributes, caller, file_type, generation, rename,
+    BLOCK, Flags, allocate, asked_by, attributes, caller, file_type, generation, is_of_group,
+    rename,
 };
 use super::operations::{self, New, Place, Wanted, set_attributes};
 use super::server::Adapter;
@@ -41,7 +42,6 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         // Each is a gain and none is needed: an older kernel goes without.
         let mut gains = vec![
             InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO,
@@ -59,6 +59,10 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         for gain in gains {
             let _ = config.add_capabilities(gain);
         }
+        // Kernels that do not offer it (before 6.6) keep their pages of a file that is written past
+        // them, and would read old bytes: there they decide what goes past the cache.
+        let mmap = InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        self.kernel_decides = self.writes_back || config.add_capabilities(mmap).is_err();
         let _ = config.set_max_write(MOST_BYTES);
         let _ = config.set_max_background(MOST_WAITING);
         Ok(())
@@ -217,7 +221,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         });
         match made {
             Ok(attr) => {
-                let (handle, opened) = manner(OpenFlags(flags), self.writes_back);
+                let (handle, opened) = manner(OpenFlags(flags), self.kernel_decides);
                 let (attributes, generation) = (attributes(&attr), generation(&attr));
                 reply.created(&kept(&attr), &attributes, generation, handle, opened);
             }
@@ -306,7 +310,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         }
         match real(node).and_then(|ino| self.share.run(async |fs| fs.open(ino).await)) {
             Ok(_) => {
-                let (handle, opened) = manner(flags, self.writes_back);
+                let (handle, opened) = manner(flags, self.kernel_decides);
                 reply.opened(handle, opened);
             }
             Err(error) => reply.error(error),
@@ -552,7 +556,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         let done = real(node).and_then(|ino| {
             let how = how_to_set(flags)?;
             let set = async |fs: &Below<D>| {
-                operations::set_xattr(fs, &caller, ino, name, value, how).await
+                let is_of = |group| is_of_group(request, group);
+                operations::set_xattr(fs, &caller, is_of, ino, name, (value, how)).await
             };
             self.share.run(set)
         });
@@ -630,8 +635,10 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         let caller = caller(request);
         let done = allocate(mode).and_then(|how| {
             let ino = real(node)?;
-            let work =
-                async |fs: &Below<D>| operations::allocate(fs, &caller, ino, how, at, size).await;
+            let work = async |fs: &Below<D>| {
+                let is_of = |group| is_of_group(request, group);
+                operations::allocate(fs, &caller, is_of, ino, (how, at, size)).await
+            };
             self.share.run(work)
         });
         answer(reply, done);

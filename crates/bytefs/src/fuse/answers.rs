@@ -99,8 +99,8 @@ pub(super) fn is_known(name: &OsStr) -> bool {
 ///
 /// Where the kernel writes back, it alone knows how long a file is, and past its cache it would
 /// read up to what the server takes for the end: there it decides itself what goes past the cache.
-pub(super) fn manner(flags: OpenFlags, writes_back: bool) -> (FileHandle, FopenFlags) {
-    if Flags::new(flags).is_direct() && !writes_back {
+pub(super) fn manner(flags: OpenFlags, kernel_decides: bool) -> (FileHandle, FopenFlags) {
+    if Flags::new(flags).is_direct() && !kernel_decides {
         let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         (DIRECT, direct | FopenFlags::FOPEN_NOFLUSH)
     } else {

@@ -75,6 +75,22 @@ pub(super) fn caller(request: &Request) -> Caller {
     }
 }
 
+/// Whether who asks is of a group: of its own, or of one of the others that FUSE does not tell and
+/// the process says.
+pub(super) fn is_of_group(request: &Request, group: u32) -> bool {
+    request.gid() == group || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", request.pid()));
+        status.is_ok_and(|status| groups_of(&status).any(|of| of == group))
+    }
+}
+
+/// The groups of a process, as its status lists them.
+fn groups_of(status: &str) -> impl Iterator<Item = u32> {
+    let lines = status.lines().find_map(|line| line.strip_prefix("Groups:"));
+    let numbers = lines.unwrap_or_default().split_whitespace();
+    numbers.filter_map(|number| number.parse().ok())
+}
+
 /// Notes for a witness whose request this thread does.
 pub(super) fn asked_by(request: &Request) {
     set_asker(request.pid());
@@ -134,6 +150,13 @@ pub(super) fn allocate(mode: i32) -> Result<Allocate, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_are_those_that_a_status_lists() {
+        let status = "Name:\tcat\nGid:\t5\t5\t5\t5\nGroups:\t4 24 1000 \nNStgid:\t7\n";
+        assert_eq!(groups_of(status).collect::<Vec<_>>(), [4, 24, 1000]);
+        assert_eq!(groups_of("Name:\tcat\n").count(), 0);
+    }
 
     #[test]
     fn each_mode_of_fallocate_and_rename_is_known_or_refused() {

@@ -205,10 +205,9 @@ pub(super) async fn write<D: Device>(
 pub(super) async fn allocate<D: Device>(
     fs: &Below<D>,
     caller: &Caller,
+    is_of: impl Fn(u32) -> bool,
     ino: Ino,
-    how: Allocate,
-    at: u64,
-    size: u64,
+    (how, at, size): (Allocate, u64, u64),
 ) -> Result<(), FsError> {
     fs.fallocate(caller, ino, how, at, size).await?;
     if caller.uid == 0 {
@@ -217,7 +216,7 @@ pub(super) async fn allocate<D: Device>(
     let attr = fs.getattr(ino).await?;
     if attr.permissions & SET_ID != 0 {
         // The group's bit of a file that it cannot execute stays for those who are of the group.
-        let is_of_group = caller.gid == attr.gid;
+        let is_of_group = is_of(attr.gid);
         let set = SetAttr {
             kill_privileges: is_of_group,
             permissions: (!is_of_group).then_some(attr.permissions & !SET_ID),
@@ -228,14 +227,15 @@ pub(super) async fn allocate<D: Device>(
     Ok(())
 }
 
-/// Sets an attribute; of a list of access, the permissions that it stands for with it.
+/// Sets an attribute; of a list of access, the permissions that it stands for with it. `is_of` says
+/// whether the caller is of a group.
 pub(super) async fn set_xattr<D: Device>(
     fs: &Below<D>,
     caller: &Caller,
+    is_of: impl Fn(u32) -> bool,
     ino: Ino,
     name: &[u8],
-    value: &[u8],
-    how: SetXattr,
+    (value, how): (&[u8], SetXattr),
 ) -> Result<(), FsError> {
     if name != ACCESS {
         return fs.set_xattr(caller, ino, name, value, how).await;
@@ -249,7 +249,7 @@ pub(super) async fn set_xattr<D: Device>(
         fs.set_xattr(caller, ino, name, value, how).await?;
     }
     let mut permissions = attr.permissions & !0o777 | list.permissions();
-    if caller.uid != 0 && caller.gid != attr.gid {
+    if caller.uid != 0 && !is_of(attr.gid) {
         permissions &= !SET_GROUP_ID;
     }
     let set = SetAttr {

@@ -24,6 +24,8 @@ pub(super) struct Adapter<D: Device> {
     owner: (u32, u32),
     since: Timestamp,
     pub writes_back: bool,
+    /// The kernel decides what goes past its cache.
+    pub kernel_decides: bool,
 }
 
 impl<D: Device + Drive> Adapter<D> {
@@ -40,6 +42,7 @@ impl<D: Device + Drive> Adapter<D> {
             owner,
             since: now(),
             writes_back,
+            kernel_decides: writes_back,
         }
     }
 
