@@ -157,3 +157,38 @@ fn a_sync_of_a_file_writes_its_node_and_a_sync_of_a_directory_makes_a_checkpoint
         assert!(blocks[1] >= 4, "two nodes, names, a bitmap: {blocks:?}");
     });
 }
+
+/// Changes of metadata alone: nodes are written anew until no segment is free, and have holes all
+/// over.
+#[test]
+fn changes_of_metadata_have_segments_cleaned() {
+    run(async {
+        let ram = ram(Bytes::from_mib(64));
+        let mut options = FormatOptions::new(Personality::F2fsLike);
+        options.inodes = Some(4050);
+        Fs::format(&ram, &options).await.unwrap();
+        let fs = mounted(ram).await;
+        let mut files = Vec::new();
+        for number in 0..4000 {
+            let name = format!("file{number}");
+            let made = fs.create(&CALLER, Ino::ROOT, name.as_bytes(), 0o600).await;
+            files.push(made.unwrap().ino);
+        }
+        fs.sync().await.unwrap();
+        let mut random = Stream::new(4, "nodes");
+        for round in 0..15_000 {
+            let ino = files[random.below(files.len() as u64) as usize];
+            let set = bytefs::SetAttr {
+                permissions: Some(0o600 + round % 8),
+                ..bytefs::SetAttr::default()
+            };
+            fs.setattr(&CALLER, ino, set).await.unwrap();
+            if round % 5 == 0 {
+                fs.fsync(ino, false).await.unwrap();
+            }
+        }
+        fs.unmount().await.unwrap();
+        let report = check(&fs.into_device(), false).await.unwrap();
+        assert!(report.is_clean(), "{report:?}");
+    });
+}

@@ -229,6 +229,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         mut operation: impl FnMut(&mut Tx<'_>) -> Done<T>,
     ) -> Result<T, FsError> {
         self.writable()?;
+        self.balance().await?;
         self.spend(self.costs.change).await;
         let done = self.run(|tx| {
             tx.need_room(lines)?;

@@ -626,7 +626,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
 impl State {
     /// Blocks of files that have a place and are nobody's have none any more: they were written
-    /// before a power cut, and what says whose they are was not.
+    /// before a power cut, and what says whose they are was not. The next record says so: behind
+    /// another power cut nobody may read there what was written before the first.
     fn forget_unclaimed(&mut self) {
         let files = self.geometry.files.clone();
         let Some(segments) = &mut self.segments else {
@@ -634,7 +635,7 @@ impl State {
         };
         for number in segments.placed(files) {
             if !self.space.is_taken(number) {
-                segments.unset(number);
+                segments.note_unset(number);
             }
         }
     }

@@ -4,7 +4,9 @@ use super::{FileSystem, address};
 use crate::gate::join_all;
 use crate::layout::{BLOCK, sum};
 use crate::segments::{Log, Moved, Policy, Segments};
+use crate::state::State;
 use crate::stats::Class;
+use crate::structures::Structure;
 use crate::{BlockNo, FsError, Ino};
 use core::ops::Range;
 use port::{Acknowledge, Clock, Device, DeviceError};
@@ -80,6 +82,33 @@ fn assign(
     Some(pieces)
 }
 
+/// A block that cleaning moves: its number, where it was, where it is to be, its bytes.
+type Move<'a> = (u32, u32, u32, &'a [u8]);
+
+impl State {
+    /// Counts what cleaning has read and written, nodes apart from all else.
+    fn note_cleaned(&mut self, valid: &[(u32, u32)], moves: &[Move<'_>]) {
+        let is_node = |state: &Self, number: u32| {
+            let segments = state.segments.as_ref();
+            segments.is_some_and(|segments| segments.is_node(BlockNo(number)))
+        };
+        for (number, _) in valid {
+            match is_node(self, *number) {
+                true => self.counters.metadata_read(Structure::Inodes, BLOCK as u64),
+                false => self.counters.class(Class::Data).blocks_read += BLOCK as u64,
+            }
+        }
+        for (number, ..) in moves {
+            match is_node(self, *number) {
+                true => self
+                    .counters
+                    .metadata_written(Structure::Inodes, BLOCK as u64),
+                false => self.counters.class(Class::Data).blocks_written += BLOCK as u64,
+            }
+        }
+    }
+}
+
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Reads blocks whose numbers are behind each other.
     pub(super) async fn read_numbers(
@@ -88,30 +117,41 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         let count = (bytes.len() / BLOCK) as u32;
-        let runs = self
-            .state()
-            .segments
-            .as_ref()
-            .map(|found| found.runs(first, count));
-        let Some(runs) = runs else {
+        let places = || {
+            let state = self.state();
+            let segments = state.segments.as_ref();
+            segments.map(|segments| segments.runs(first, count))
+        };
+        let Some(mut runs) = places() else {
             return self
                 .device
                 .read_blocks(address(first), bytes)
                 .await
                 .map(|_| ());
         };
-        let mut reads = Vec::with_capacity(runs.len());
-        let mut rest = bytes;
-        for (place, length) in runs {
-            let (part, behind) = rest.split_at_mut(length as usize * BLOCK);
-            rest = behind;
-            match place {
-                Some(place) => reads.push(self.device.read_blocks(address(BlockNo(place)), part)),
-                None => part.fill(0),
+        loop {
+            let mut reads = Vec::with_capacity(runs.len());
+            let mut rest = &mut *bytes;
+            for (place, length) in &runs {
+                let (part, behind) = rest.split_at_mut(*length as usize * BLOCK);
+                rest = behind;
+                match place {
+                    Some(place) => {
+                        let at = address(BlockNo(*place));
+                        reads.push(self.device.read_blocks(at, part));
+                    }
+                    None => part.fill(0),
+                }
+            }
+            for done in join_all(reads).await {
+                done?;
+            }
+            // Cleaning may have moved them, and what was read may be another block's.
+            match places() {
+                Some(now) if now != runs => runs = now,
+                _ => return Ok(()),
             }
         }
-        let done = join_all(reads).await;
-        done.into_iter().try_for_each(|result| result.map(|_| ()))
     }
 
     /// Reads blocks of contents whose numbers are behind each other.
@@ -261,17 +301,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 moves.push((*number, *place, new.start, &data[..]));
             }
         }
+        self.spend(self.costs.request * (valid.len() + moves.len()) as u64)
+            .await;
         let writes = moves.iter().map(|(_, _, new, data)| {
             let at = address(BlockNo(*new));
             self.device.write_blocks(at, data, Acknowledge::Accepted)
         });
         let done = join_all(writes.collect()).await;
+        self.spend(self.costs.switch).await;
         let sums: Vec<u32> = moves.iter().map(|(.., data)| sum(data)).collect();
         let mut state = self.state();
-        let bytes = (moves.len() * BLOCK) as u64;
-        let traffic = state.counters.class(Class::Data);
-        traffic.blocks_read += (valid.len() * BLOCK) as u64;
-        traffic.blocks_written += bytes;
+        state.note_cleaned(valid, &moves);
         if let Some(segments) = &mut state.segments {
             for ((number, old, new, _), sum) in moves.iter().zip(sums) {
                 // It may have been written meanwhile, or be nobody's any more.
@@ -288,6 +328,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         drop(state);
         done.into_iter().try_for_each(|result| result.map(|_| ()))
+    }
+
+    /// Has segments for what syncs and checkpoints write: cleans some where there are few and
+    /// others have holes. The kernel's `f2fs_balance_fs`.
+    pub(super) async fn balance(&self) -> Result<(), FsError> {
+        let wanted = match &self.state().segments {
+            Some(segments) if segments.wants_balance() => 2 * segments.layout.blocks,
+            _ => return Ok(()),
+        };
+        self.make_room(wanted).await.map(|_| ())
     }
 
     /// Makes everything durable by a checkpoint, where there are such.

@@ -24,6 +24,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.note_sync_took(begun, true);
             return self.move_ranges().await;
         }
+        self.balance().await?;
         self.write_back_synced(ino, data_only).await?;
         if !data_only {
             self.put_pending_times(ino).await?;
@@ -61,9 +62,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
     }
 
-    /// Has posted lines survive a power cut; where they do only on flash, a flush does it.
+    /// Has posted lines survive a power cut. Where nothing survives but on flash, the flush that
+    /// comes does it; where blocks survive in the device and lines on flash alone, none comes.
     async fn persist_posted(&self) -> Result<(), FsError> {
-        if self.shape.byte_domain == PersistenceDomain::Flash {
+        let on_flash = PersistenceDomain::Flash;
+        if (self.shape.byte_domain, self.shape.block_domain) == (on_flash, on_flash) {
             return Ok(());
         }
         let done = self.device.persist().await;
@@ -198,7 +201,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let posted = self.posted(None);
         self.commit().await?;
-        if older_than.is_none() || !posted.is_empty() {
+        let stores_reach_device = self.shape.byte_domain == PersistenceDomain::Device;
+        if !posted.is_empty() || (older_than.is_none() && stores_reach_device) {
             self.persist_posted().await?;
         }
         self.flush_unless_since(asked).await?;

@@ -320,6 +320,20 @@ impl Segments {
         self.free_segments() < self.layout.kept_free() + self.layout.count() / TIGHT_SHARE
     }
 
+    /// Whether segments are as few as checkpoints need, while others have holes that cleaning makes
+    /// into more than it takes.
+    pub fn wants_balance(&self) -> bool {
+        let size = self.layout.blocks;
+        if self.free_segments() >= self.layout.kept_free() + 2 {
+            return false;
+        }
+        let taken = self.segments.iter().filter(|segment| !segment.is_free);
+        let holes: u32 = taken
+            .map(|segment| size - segment.valid - segment.busy)
+            .sum();
+        holes >= 8 * size
+    }
+
     /// Whether something has moved that no record says.
     pub fn has_moved(&self) -> bool {
         !self.moved.is_empty()
