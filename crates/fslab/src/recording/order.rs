@@ -4,7 +4,7 @@
 //! were recorded in where one of them changes what the other one uses: an inode, a directory's
 //! names among it. A sync waits for changes before it, and none waits for a sync.
 
-use super::op::{Entry, Op};
+use super::op::{Entry, How, Op};
 use std::collections::BTreeMap;
 
 /// Users of an inode so far.
@@ -18,17 +18,22 @@ struct Users {
 /// By operation: those of other threads that end before it begins, in ascending order.
 pub fn dependencies(entries: &[Entry]) -> Vec<Vec<usize>> {
     let mut users: BTreeMap<u32, Users> = BTreeMap::new();
+    let mut names = Names::default();
     let mut all = Vec::with_capacity(entries.len());
     for (number, entry) in entries.iter().enumerate() {
         let mut wanted = Vec::new();
-        for (inode, changes) in touched(entry) {
+        let mut touched = touched(entry);
+        // What loses a name, or is replaced under it, is changed too.
+        touched.extend(names.lost(entry).map(|inode| (inode, true)));
+        names.note(entry);
+        for (inode, changes) in touched.iter().copied() {
             let of = users.entry(inode).or_default();
             wanted.extend(of.changed);
             if changes {
                 wanted.extend(of.looked.values());
             }
         }
-        for (inode, changes) in touched(entry) {
+        for (inode, changes) in touched {
             let of = users.entry(inode).or_default();
             if changes {
                 of.changed = Some(number);
@@ -43,6 +48,69 @@ pub fn dependencies(entries: &[Entry]) -> Vec<Vec<usize>> {
         all.push(wanted);
     }
     all
+}
+
+/// Which inode a name stands for, as far as the recording says.
+#[derive(Default)]
+struct Names<'a>(BTreeMap<(u32, &'a str), u32>);
+
+impl<'a> Names<'a> {
+    /// The inodes that an operation takes a name from.
+    fn lost(&self, entry: &Entry) -> impl Iterator<Item = u32> + use<> {
+        let of = |parent: u32, name: &str| self.0.get(&(parent, name)).copied();
+        let lost = match &entry.op {
+            _ if entry.error.is_some() => [None, None],
+            Op::Unlink { parent, name } | Op::Rmdir { parent, name } => [of(*parent, name), None],
+            Op::Rename {
+                from,
+                name,
+                to,
+                new_name,
+                ..
+            } => [of(*from, name), of(*to, new_name)],
+            _ => [None, None],
+        };
+        lost.into_iter().flatten()
+    }
+
+    /// Notes what an operation says of names.
+    fn note(&mut self, entry: &'a Entry) {
+        if entry.error.is_some() {
+            return;
+        }
+        match &entry.op {
+            Op::Lookup { parent, name }
+            | Op::Make { parent, name, .. }
+            | Op::Symlink { parent, name, .. } => {
+                if let Some(inode) = entry.found {
+                    self.0.insert((*parent, name), inode);
+                }
+            }
+            Op::Link { ino, parent, name } => {
+                self.0.insert((*parent, name), *ino);
+            }
+            Op::Unlink { parent, name } | Op::Rmdir { parent, name } => {
+                self.0.remove(&(*parent, name.as_str()));
+            }
+            Op::Rename {
+                from,
+                name,
+                to,
+                new_name,
+                how,
+            } => {
+                let moved = self.0.remove(&(*from, name.as_str()));
+                let replaced = self.0.remove(&(*to, new_name.as_str()));
+                if let Some(inode) = moved {
+                    self.0.insert((*to, new_name), inode);
+                }
+                if let (How::Exchange, Some(inode)) = (how, replaced) {
+                    self.0.insert((*from, name), inode);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The inodes that an operation uses, and whether it changes them.
@@ -151,5 +219,36 @@ mod tests {
             entry(2, write(9)),
         ];
         assert_eq!(dependencies(&entries), [vec![], vec![0], vec![0, 1]]);
+    }
+
+    #[test]
+    fn what_a_name_stood_for_is_changed_by_who_takes_the_name() {
+        let name = || "a".to_owned();
+        let find = Entry {
+            found: Some(9),
+            ..entry(
+                0,
+                Op::Lookup {
+                    parent: 1,
+                    name: name(),
+                },
+            )
+        };
+        let unlink = Op::Unlink {
+            parent: 1,
+            name: name(),
+        };
+        // Who writes to the file does so before its name goes, and who removes it as a directory
+        // that it was in does so behind.
+        let entries = [
+            find,
+            entry(1, write(9)),
+            entry(2, unlink),
+            entry(3, write(9)),
+        ];
+        assert_eq!(
+            dependencies(&entries),
+            [vec![], vec![0], vec![0, 1], vec![2]]
+        );
     }
 }
