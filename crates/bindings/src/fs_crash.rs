@@ -3,7 +3,7 @@
 use crate::{CrashError, Interrupted};
 use bytefs::{DataMode, Personality};
 use dax::PolicyKind;
-use fslab::crash::{Campaign, Finding, Options, Script, Tally, device_of, shrink};
+use fslab::crash::{Campaign, Finding, Options, Room, Script, Tally, device_of, shrink};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,7 @@ fn tally_json(tally: &Tally) -> Value {
         "device_cuts": tally.device_cuts,
         "recovery_points": tally.recovery_points,
         "most_in_flight": tally.units,
+        "refused": tally.refused,
         "light_syncs": tally.moves.light_syncs,
         "syncs_without_room": tally.moves.without_room,
         "upgrades": tally.moves.upgrades,
@@ -31,11 +32,13 @@ fn tally_json(tally: &Tally) -> Value {
     })
 }
 
-fn finding_json(campaign: &Campaign, finding: Finding) -> Value {
+fn finding_json(campaign: &Campaign, on_cache: bool, finding: Finding) -> Value {
     let script = Script {
         personality: campaign.personality,
         data: campaign.options.data,
         dax: campaign.options.dax,
+        on_cache,
+        may_lack_room: campaign.options.may_lack_room,
         bug: None,
         sequence: *finding.sequence,
     };
@@ -60,6 +63,7 @@ fn fs_crash_repeat(py: Python<'_>, text: &str) -> PyResult<String> {
 #[pyclass(frozen)]
 pub struct FsCrashLab {
     campaign: Campaign,
+    on_cache: bool,
     points: AtomicU64,
     is_cancelled: AtomicBool,
 }
@@ -67,7 +71,8 @@ pub struct FsCrashLab {
 #[pymethods]
 impl FsCrashLab {
     /// Of a JSON object with `personality`, `data`, `dax` (null: off), `length`, `sequences` (null:
-    /// all), `seed`, `two_tasks`, `free_blocks` (null: all), `device_every` and `threads`.
+    /// all), `seed`, `two_tasks`, `battery`, `free_blocks` or `scattered_blocks` (null:
+    /// all), `device_every` and `threads`.
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Value = serde_json::from_str(options).map_err(wrong)?;
@@ -88,18 +93,24 @@ impl FsCrashLab {
                 CrashError::new_err(format!("{name}: is no policy of persistent memory"))
             })?),
         };
+        let on_cache = options["battery"].as_bool().unwrap_or(false);
         let campaign = Campaign {
-            device: device_of(personality, dax.is_some()).map_err(wrong)?,
+            device: device_of(personality, dax.is_some(), on_cache).map_err(wrong)?,
             personality,
             length: number("length").unwrap_or(1) as u32,
             seed: number("seed").unwrap_or(0),
             sequences: number("sequences").unwrap_or(u64::MAX),
             is_concurrent: options["two_tasks"].as_bool().unwrap_or(false),
-            free_blocks: number("free_blocks"),
+            room: match (number("free_blocks"), number("scattered_blocks")) {
+                (_, Some(blocks)) => Some(Room::Scattered(blocks)),
+                (Some(blocks), None) => Some(Room::Blocks(blocks)),
+                (None, None) => None,
+            },
             options: Options {
                 device_every: number("device_every").unwrap_or(1) as u32,
                 data,
                 dax,
+                may_lack_room: number("scattered_blocks").is_some(),
                 ..Options::FULL
             },
             threads: number("threads").unwrap_or(1) as usize,
@@ -107,6 +118,7 @@ impl FsCrashLab {
         };
         Ok(Self {
             campaign,
+            on_cache,
             points: AtomicU64::new(0),
             is_cancelled: AtomicBool::new(false),
         })
@@ -132,7 +144,7 @@ impl FsCrashLab {
         if least.is_none() && self.is_cancelled.load(Ordering::Relaxed) {
             return Err(Interrupted::new_err("the crash lab was cancelled"));
         }
-        let finding = least.map(|finding| finding_json(&self.campaign, finding));
+        let finding = least.map(|finding| finding_json(&self.campaign, self.on_cache, finding));
         let answer = json!({
             "tally": tally_json(&outcome.tally),
             "impossible": outcome.impossible,

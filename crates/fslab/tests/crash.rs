@@ -3,7 +3,8 @@
 use bytefs::{DataMode, Personality};
 use device::DeviceConfig;
 use fslab::crash::{
-    Campaign, Finding, Options, Outcome, Sequence, Tally, shrink, small_device, small_drive,
+    Campaign, Finding, Options, Outcome, Room, Sequence, Tally, shrink, small_cache, small_device,
+    small_drive,
 };
 use units::Bytes;
 
@@ -13,6 +14,8 @@ const DEVICE_EVERY: u32 = 16;
 /// Free blocks of a nearly full file system: some are kept for metadata, and what is left behind a
 /// cut is used too.
 const FEW_BLOCKS: u64 = 80;
+/// Of a full one, each by itself.
+const SCATTERED: u64 = 6;
 
 fn campaign(length: u32, sequences: u64) -> Campaign {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
@@ -23,7 +26,7 @@ fn campaign(length: u32, sequences: u64) -> Campaign {
         seed: number("FSLAB_SEED").unwrap_or(15),
         sequences: number("FSLAB_SEQUENCES").unwrap_or(sequences),
         is_concurrent: false,
-        free_blocks: None,
+        room: None,
         options: Options {
             device_every: DEVICE_EVERY,
             ..Options::FULL
@@ -33,7 +36,7 @@ fn campaign(length: u32, sequences: u64) -> Campaign {
     }
 }
 
-fn check(campaign: &Campaign) {
+fn check(campaign: &Campaign) -> Tally {
     let outcome: Outcome = campaign.run(|_| true).unwrap();
     let (personality, length) = (campaign.personality, campaign.length);
     println!("{personality}, length {length}: {}", outcome.tally);
@@ -48,6 +51,7 @@ fn check(campaign: &Campaign) {
     assert!(shown.is_empty(), "{}", shown.join("\n"));
     assert_eq!(outcome.impossible, 0);
     assert!(outcome.tally.points > 10 * outcome.tally.sequences);
+    outcome.tally
 }
 
 /// Another personality: a sample, for those that journal on the host have many more requests in
@@ -67,6 +71,29 @@ fn other(personality: Personality, device: DeviceConfig, sequences: u64) -> Camp
 fn check_other(personality: Personality, device: DeviceConfig) {
     check(&other(personality, device, 4));
 }
+
+/// A competitor, on a drive and on a device whose battery keeps blocks.
+fn check_competitor(personality: Personality) {
+    check_other(personality, small_drive().unwrap());
+    let on_cache = other(personality, small_cache().unwrap(), 2);
+    check(&on_cache);
+    let (lab, mut tally) = (on_cache.lab().unwrap(), Tally::default());
+    for text in PAST_THE_CACHE {
+        let sequence = Sequence::parse(text).unwrap();
+        if let Err(finding) = lab.run(&sequence, &mut tally) {
+            panic!("{finding}");
+        }
+    }
+    println!("{personality}, past the cache: {tally}");
+}
+
+/// Lines of contents that go to the device one by one, with nothing else to sync.
+const PAST_THE_CACHE: [&str; 2] = [
+    "create foo\nwrite foo 0 8192 1\n---\nwrite foo 64 512 2 direct\nfdatasync foo\n\
+     write foo 4096 64 3 direct\nsync\nwrite foo 4160 64 4 direct\nfsync foo\n",
+    "create foo\nwrite foo 0 8192 1\nremount\n---\nwrite foo 64 100 2 direct sync\n\
+     write foo 64 100 3 direct\nflush-old\nfdatasync foo\n",
+];
 
 /// With data journaling each write is whole behind every cut.
 #[test]
@@ -120,34 +147,34 @@ fn bytefs_log_survives_every_cut() {
 
 #[test]
 fn bytefs_dual_survives_every_cut() {
-    check_other(Personality::ByteFsDual, small_drive().unwrap());
+    check_competitor(Personality::ByteFsDual);
 }
 
 #[test]
 fn ext4_like_survives_every_cut() {
-    check_other(Personality::Ext4Like, small_drive().unwrap());
+    check_competitor(Personality::Ext4Like);
 }
 
 #[test]
 fn pmfs_like_survives_every_cut() {
-    check_other(Personality::PmfsLike, small_drive().unwrap());
+    check_competitor(Personality::PmfsLike);
 }
 
 #[test]
 fn f2fs_like_survives_every_cut() {
-    check_other(Personality::F2fsLike, small_drive().unwrap());
+    check_competitor(Personality::F2fsLike);
 }
 
 #[test]
 fn nova_like_survives_every_cut() {
-    check_other(Personality::NovaLike, small_drive().unwrap());
+    check_competitor(Personality::NovaLike);
 }
 
 /// Blocks that were freed are given out again, and pages are overwritten for want of others.
 #[test]
 fn nova_like_survives_every_cut_on_a_nearly_full_file_system() {
     check(&Campaign {
-        free_blocks: Some(FEW_BLOCKS),
+        room: Some(Room::Blocks(FEW_BLOCKS)),
         ..other(Personality::NovaLike, small_drive().unwrap(), 6)
     });
 }
@@ -158,6 +185,8 @@ fn nova_like_survives_every_cut_on_a_nearly_full_file_system() {
 fn nova_like_survives_every_cut_while_logs_are_cleaned_and_emptied() {
     let mut campaign = other(Personality::NovaLike, small_drive().unwrap(), 1);
     campaign.options.journal = Some(Bytes::from_kib(88));
+    // Behind a cut of a life behind a recovery there is not always room for another one.
+    campaign.options.may_lack_room = true;
     let lab = campaign.lab().unwrap();
     let mut tally = Tally::default();
     let free = lab.free_blocks() - FEW_BLOCKS;
@@ -291,9 +320,22 @@ fn known_sequences_survive_every_cut() {
 fn a_nearly_full_file_system_survives_every_cut() {
     for (length, sequences) in [(1, u64::MAX), (2, 20)] {
         check(&Campaign {
-            free_blocks: Some(FEW_BLOCKS),
+            room: Some(Room::Blocks(FEW_BLOCKS)),
             ..campaign(length, sequences)
         });
+    }
+}
+
+/// Blocks are scattered and there are too few: operations are refused, and what was taken is kept.
+#[test]
+fn a_full_file_system_keeps_what_it_took() {
+    for (length, sequences) in [(1, u64::MAX), (2, 20)] {
+        let mut full = campaign(length, sequences);
+        full.room = Some(Room::Scattered(SCATTERED));
+        full.options.may_lack_room = true;
+        let tally = check(&full);
+        assert!(tally.refused > sequences.min(100) / 10, "{tally}");
+        assert!(tally.refused < 3 * tally.sequences, "{tally}");
     }
 }
 

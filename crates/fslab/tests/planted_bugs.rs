@@ -26,7 +26,7 @@ fn found(bug: Bug) -> Option<String> {
                 seed: 15,
                 sequences: *sequences,
                 is_concurrent: false,
-                free_blocks: None,
+                room: None,
                 options,
                 threads: 1,
                 enough: 1,

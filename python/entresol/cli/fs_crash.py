@@ -20,6 +20,9 @@ FOUND = 1
 LONGEST = 4
 FEW_BLOCKS = 80
 """Blocks of a nearly full file system: some are kept for metadata."""
+SCATTERED_BLOCKS = 6
+"""Fewer than these are left of a full one, each by itself."""
+WITH_A_LOG = ("bytefs", "bytefs-log")
 
 DAX_MODES: dict[str, str | None] = {
     "off": None,
@@ -78,6 +81,19 @@ def run(
     nearly_full: Annotated[
         bool, typer.Option("--nearly-full", help="Freed blocks are soon given out again.")
     ] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Few single blocks are left: operations are refused for want of room."
+        ),
+    ] = False,
+    battery: Annotated[
+        bool,
+        typer.Option(
+            "--battery",
+            help="A device without a log whose battery keeps blocks, as in the figures.",
+        ),
+    ] = False,
     device_every: Annotated[
         int,
         typer.Option(
@@ -108,6 +124,10 @@ def run(
     if dax not in DAX_MODES:
         hint = did_you_mean(dax, tuple(DAX_MODES)) or f" There are {', '.join(DAX_MODES)}."
         raise UserError(f"--dax {dax}: is no mode.{hint}")
+    if full and nearly_full:
+        raise UserError("--full and --nearly-full exclude each other: leave one out.")
+    if battery and personality in WITH_A_LOG:
+        raise UserError(f"--battery: {personality} runs on a device with a log, which has one.")
     options: Json = {
         "personality": personality,
         "data": data,
@@ -117,6 +137,8 @@ def run(
         "seed": seed,
         "two_tasks": two_tasks,
         "free_blocks": FEW_BLOCKS if nearly_full else None,
+        "scattered_blocks": SCATTERED_BLOCKS if full else None,
+        "battery": battery,
         "device_every": device_every,
         "threads": threads or os.cpu_count() or 1,
     }
@@ -160,6 +182,8 @@ def _print_tally(tally: Json) -> None:
         f"{tally['device_cuts']:,} cuts of the device itself, {tally['recovery_points']:,} points "
         f"within recoveries; at most {tally['most_in_flight']:,} requests in flight"
     )
+    if tally["refused"]:
+        typer.echo(f"{tally['refused']:,} operations refused for want of room")
     if tally["light_syncs"] or tally["upgrades"]:
         typer.echo(
             f"persistent memory: {tally['light_syncs']:,} syncs by stores alone, "

@@ -7,6 +7,7 @@ use bytefs::{Allocate, Personality};
 use device::DeviceConfig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use units::Stream;
 
 /// Sequences of a length, and what is tried with each.
 #[derive(Clone, Debug)]
@@ -23,9 +24,9 @@ pub struct Campaign {
     pub sequences: u64,
     /// Two tasks do them, a half each, at a time.
     pub is_concurrent: bool,
-    /// Blocks that are left free before a sequence begins, so that freed ones are soon given out
-    /// again; all that a new file system has, if it is not said.
-    pub free_blocks: Option<u64>,
+    /// What is left free before a sequence begins; all that a new file system has, if it is not
+    /// said.
+    pub room: Option<Room>,
     /// What is tried with each.
     pub options: Options,
     /// How many threads; the outcome is the same with any number of them.
@@ -33,6 +34,51 @@ pub struct Campaign {
     /// Findings after which it is enough.
     pub enough: usize,
 }
+
+/// How little room a file system has when a sequence begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// So many blocks behind each other: freed ones are soon given out again.
+    Blocks(u64),
+    /// Beside those that no contents are given, fewer than so many blocks, each between taken ones:
+    /// what is written has an extent for each block, and operations are refused.
+    Scattered(u64),
+}
+
+impl Room {
+    /// Has a setup on so many free blocks leave no more than this; by the number of its sequence.
+    fn fill(self, setup: &mut Vec<Op>, blocks: u64, number: u64) {
+        let allocate = |path: &str, how, at: u64, count: u64| Op::Fallocate {
+            file: File::Path(path.to_owned()),
+            how,
+            at: at * 4096,
+            size: count.max(1) * 4096,
+        };
+        let take = |path: &str, count: u64| {
+            let taken = allocate(path, Allocate::KeepSize, 0, count);
+            [Op::Create(path.to_owned()), taken]
+        };
+        let hole = |at| allocate("full", Allocate::PunchHole, at, 1);
+        match self {
+            Self::Blocks(left) => {
+                setup.splice(0..0, take("full", blocks.saturating_sub(left)));
+            }
+            Self::Scattered(most) => {
+                let holes = (0..HOLES).map(|number| hole(1 + 2 * number));
+                let scattered = take("full", blocks.saturating_sub(2 * HOLES)).into_iter();
+                setup.splice(0..0, scattered.chain(holes));
+                // Who is refused a half is given its half.
+                setup.push(Op::Create("rest".to_owned()));
+                let halves = (0..7).map(|half| 64 >> half);
+                setup.extend(halves.map(|half| allocate("rest", Allocate::KeepSize, half, half)));
+                setup.extend((0..number % most).map(|number| hole(2 + 4 * number)));
+            }
+        }
+    }
+}
+
+/// Single free blocks, and as many behind each other, while a setup is done.
+const HOLES: u64 = 30;
 
 /// What a campaign has found and how much it has tried.
 #[derive(Clone, Default, Debug)]
@@ -120,11 +166,13 @@ impl Campaign {
                 if self.options.dax.is_some() && syncs {
                     sequence.sync_writes();
                 }
-                if let Some(left) = self.free_blocks {
-                    sequence
-                        .setup
-                        .splice(0..0, fill(lab.free_blocks().saturating_sub(left)));
+                if let Some(room) = self.room {
+                    room.fill(&mut sequence.setup, lab.free_blocks(), number);
                 }
+                // Half of them begin with the first mount of what has just been made.
+                let again = [None, None, Some(Op::Remount), Some(Op::Recover)];
+                let which = Stream::new(number, "fslab/mounts").below(again.len() as u64);
+                sequence.setup.extend(again[which as usize].clone());
                 let mut tally = Tally::default();
                 let judged = lab.run(&sequence, &mut tally);
                 outcome.tally.add(&tally);
@@ -140,23 +188,6 @@ impl Campaign {
         }
         Ok(outcome)
     }
-}
-
-/// A file without bytes that has so many blocks.
-fn fill(blocks: u64) -> [Op; 2] {
-    let path = "full".to_owned();
-    let file = File::Path(path.clone());
-    let how = Allocate::KeepSize;
-    let (at, size) = (0, blocks.max(1) * 4096);
-    [
-        Op::Create(path),
-        Op::Fallocate {
-            file,
-            how,
-            at,
-            size,
-        },
-    ]
 }
 
 /// The shortest sequence that is left when operations are taken out of one that fails, one by one,

@@ -6,6 +6,7 @@ use crate::crash::image::{Image, LINE};
 use crate::crash::journal::{Event, Journal};
 use crate::crash::judge::{Seen, checked, examine, mount_options};
 use crate::crash::lab::{Lab, Record, Tally};
+use crate::crash::life::Stage;
 use crate::crash::op::Op;
 use crate::crash::oracle::{History, Progress};
 use crate::crash::power::Power;
@@ -19,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use units::{ByteAddr, Bytes, Stream};
 use vtime::Machine;
+
+/// Of recoveries under which the power is cut, one in so many is lived on behind.
+const LIFE_EVERY: u64 = 4;
 
 /// Where the power was cut, and what is wrong then.
 pub(super) type Wrong = (String, String);
@@ -134,38 +138,57 @@ impl<'a> Judge<'a> {
         self.states += 1;
         let every = u64::from(self.lab.options.recovery_every);
         let again = progress.filter(|_| every > 0 && self.states.is_multiple_of(every));
-        let (tree, journal) = match examine(self.lab.shape, image, again.is_some()) {
+        let last = match self.states.is_multiple_of(LIFE_EVERY * every) {
+            true => Stage::Ending,
+            false => Stage::Begun,
+        };
+        let (tree, journal) = match examine(
+            self.lab.shape,
+            image,
+            self.lab.options.may_lack_room,
+            again.map(|_| last),
+        ) {
             Ok(Seen { tree, journal }) => (Ok(tree), journal),
             Err(how) => (Err(how), None),
         };
         let seen = Rc::new(tree);
         self.seen.insert(image.digest(), Rc::clone(&seen));
         if let (Some(progress), Some(journal)) = (again, journal) {
-            self.recovery(image, &journal, progress)?;
+            self.recovery(image, &journal, progress, &seen)?;
         }
         Ok(seen)
     }
 
-    /// Cuts the power behind every request of a recovery.
+    /// Cuts the power behind every request of a recovery and of a life behind it.
     fn recovery(
         &mut self,
         image: &Image,
         journal: &Journal,
         progress: Progress,
+        recovered: &Result<Tree, String>,
     ) -> Result<(), String> {
+        let recovered = recovered.as_ref().map_err(Clone::clone)?;
+        let mut stage = None;
         let mut power = Power::new(image.clone(), &self.lab.shape);
         for (number, event) in journal.events.iter().enumerate() {
             power.apply(event);
+            stage = Stage::of(event).or(stage);
             for all in [false, true] {
                 let left = power.image_with(|_, _| all);
                 self.tally.recovery_points += 1;
                 let seen = self.seen_of(&left, None)?;
-                let judged = match seen.as_ref() {
-                    Ok(tree) => self.check(tree, progress),
-                    Err(how) => Err(how.clone()),
+                let judged = match (seen.as_ref(), stage) {
+                    (Ok(tree), None) => self.check(tree, progress),
+                    (Ok(tree), Some(stage)) => stage.check(recovered, tree),
+                    (Err(how), _) => Err(how.clone()),
                 };
-                judged
-                    .map_err(|how| format!("cut again at request {number} of recovery: {how}"))?;
+                judged.map_err(|how| match stage {
+                    None => format!("cut again at request {number} of recovery: {how}"),
+                    Some(stage) => format!(
+                        "cut again at request {number}, in the life behind its recovery \
+                         ({stage:?}): {how}"
+                    ),
+                })?;
             }
         }
         Ok(())

@@ -26,6 +26,8 @@ pub struct Driver {
     /// On which core they run.
     core: u32,
     locks: Locks,
+    /// Bytes that the last write has written.
+    wrote: u32,
 }
 
 /// Files that a task writes to, cuts or gives blocks. As below Linux's VFS one does at a time: the
@@ -84,10 +86,15 @@ impl Driver {
         }
     }
 
+    /// Bytes that the last write has written, also if it has ended with an error.
+    pub fn wrote(&self) -> u32 {
+        self.wrote
+    }
+
     /// Does an operation.
     ///
     /// # Errors
-    /// The error's number.
+    /// The file system has failed, or cannot be asked.
     pub async fn apply<D: Device, C: Clock>(
         &mut self,
         fs: &FileSystem<D, C>,
@@ -97,6 +104,7 @@ impl Driver {
         match done {
             Ok(bytes) => Ok(Ok(bytes)),
             Err(Stop::Number(number)) => Ok(Err(number)),
+            Err(Stop::Setup) => Err(format!("`{op}` stands in a setup only")),
             Err(Stop::Error(FsError::Io(why) | FsError::ReadOnly(why))) => Err(why),
             Err(Stop::Error(error)) => Ok(Err(error.errno())),
         }
@@ -181,6 +189,7 @@ impl Driver {
                     kill_privileges: false,
                 };
                 let mut done = 0;
+                self.wrote = 0;
                 while done < bytes.len() {
                     let rest = &bytes[done..];
                     let wrote = fs
@@ -188,6 +197,7 @@ impl Driver {
                         .await?;
                     assert!(wrote > 0 && wrote <= rest.len(), "a write writes something");
                     done += wrote;
+                    self.wrote = done as u32;
                 }
             }
             Op::Truncate { file, size } => {
@@ -237,6 +247,8 @@ impl Driver {
             Op::Fdatasync(file) => fs.fsync(self.file(fs, file).await?, true).await?,
             Op::Sync => fs.sync().await?,
             Op::FlushOld => fs.flush_old(Timestamp(i64::MAX)).await?,
+            Op::Tick => fs.flush_old(Timestamp(i64::MIN)).await?,
+            Op::Remount | Op::Recover => return Err(Stop::Setup),
             Op::Read {
                 file,
                 at,
@@ -270,6 +282,8 @@ enum Stop {
     Error(FsError),
     /// The driver's own.
     Number(i32),
+    /// Of a setup only.
+    Setup,
 }
 
 impl From<FsError> for Stop {

@@ -4,6 +4,7 @@ use crate::crash::disk::{Disk, run};
 use crate::crash::driver::{lookup, walk};
 use crate::crash::image::Image;
 use crate::crash::journal::{Journal, SharedJournal};
+use crate::crash::life::{DIRECTORY, FILE, Stage};
 use crate::crash::tree::Tree;
 use bytefs::WriteOptions;
 use bytefs::{Caller, FileKind, FileSystem, FsError, Ino, MountOptions, SetAttr, Timestamp};
@@ -33,18 +34,25 @@ pub fn mount_options() -> MountOptions {
 pub struct Seen {
     /// Everything.
     pub tree: Tree,
-    /// What the recovery asked its device for; none if nobody wanted it.
+    /// What the recovery and a life behind it asked their device for; none if nobody wanted it.
     pub journal: Option<Journal>,
 }
 
 /// Mounts bytes, looks at everything, unmounts, checks every invariant, mounts anew and uses what
-/// is there. What the file system says and what it is must agree.
+/// is there, where it may lack room as far as that reaches. What the file system says and what it
+/// is must agree. What is asked of the device goes into a journal up to where that says.
 ///
 /// # Errors
 /// What is wrong, one sentence; a panic and a wait for nothing are wrong too.
-pub fn examine(shape: Shape, image: &Image, wants_journal: bool) -> Result<Seen, String> {
+pub fn examine(
+    shape: Shape,
+    image: &Image,
+    may_lack_room: bool,
+    noted: Option<Stage>,
+) -> Result<Seen, String> {
     let examined = catch_unwind(AssertUnwindSafe(|| {
-        run(examine_now(shape, image.clone(), wants_journal))
+        let image = image.clone();
+        run(examine_now(shape, image, may_lack_room, noted))
     }));
     match examined {
         Ok(Some(seen)) => seen,
@@ -60,11 +68,20 @@ pub fn examine(shape: Shape, image: &Image, wants_journal: bool) -> Result<Seen,
     }
 }
 
-async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<Seen, String> {
-    let journal = wants_journal.then(SharedJournal::default);
-    let disk = Arc::new(Disk::new(shape, image, journal.clone()));
+async fn examine_now(
+    shape: Shape,
+    image: Image,
+    may_lack_room: bool,
+    noted: Option<Stage>,
+) -> Result<Seen, String> {
+    let used = async |fs: &Files, tree: &Tree, journal| match use_it(fs, tree, journal).await {
+        Err(Unusable::NoRoom) if may_lack_room => Ok(()),
+        Err(Unusable::NoRoom) => Err("what is left has no room".to_owned()),
+        Err(Unusable::Wrong(how)) => Err(how),
+        Ok(()) => Ok(()),
+    };
+    let disk = Arc::new(Disk::new(shape, image.clone(), None));
     let fs = mount(&disk).await?;
-    let journal = journal.map(|journal| journal.lock().clone());
     let tree = walk(&fs).await?;
     check_usage(&fs, &tree).await?;
     unmounted(fs).await?;
@@ -73,8 +90,19 @@ async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<
     if let Some(how) = tree.difference(&again) {
         return Err(format!("mounted a second time, {how}"));
     }
-    use_it(&fs, &tree).await?;
+    used(&fs, &tree, None).await?;
     unmounted(fs).await?;
+    let mut journal = None;
+    if let Some(last) = noted {
+        let noted = SharedJournal::default();
+        let fs = mount(&Arc::new(Disk::new(shape, image, Some(noted.clone())))).await?;
+        if last > Stage::Begun {
+            // The same once more, without an unmount between recovery and use.
+            Stage::Begun.note(Some(&noted));
+            used(&fs, &tree, Some(&noted)).await?;
+        }
+        journal = Some(noted.take());
+    }
     Ok(Seen { tree, journal })
 }
 
@@ -130,10 +158,25 @@ async fn check_usage(fs: &Files, tree: &Tree) -> Result<(), String> {
     }
 }
 
+/// Why what is left cannot be used.
+enum Unusable {
+    NoRoom,
+    Wrong(String),
+}
+
+impl From<String> for Unusable {
+    fn from(how: String) -> Self {
+        Self::Wrong(how)
+    }
+}
+
 /// Uses what is there: what lies behind the end of a file must not be seen when it grows, and new
 /// files must find room that nobody else has.
-async fn use_it(fs: &Files, tree: &Tree) -> Result<(), String> {
-    let failed = |error: FsError| format!("what is left cannot be used: {error}");
+async fn use_it(fs: &Files, tree: &Tree, journal: Option<&SharedJournal>) -> Result<(), Unusable> {
+    let failed = |error: FsError| match error {
+        FsError::NoSpace | FsError::NoInodes => Unusable::NoRoom,
+        _ => Unusable::Wrong(format!("what is left cannot be used: {error}")),
+    };
     let caller = Caller {
         uid: 0,
         gid: 0,
@@ -156,25 +199,31 @@ async fn use_it(fs: &Files, tree: &Tree) -> Result<(), String> {
         let tail = tail.map_err(failed)?;
         if let Some(at) = tail.iter().position(|byte| *byte != 0) {
             let at = size + at as u64;
-            return Err(format!(
+            return Err(Unusable::Wrong(format!(
                 "{path} of {size} B has grown and is not zero at {at}"
-            ));
+            )));
         }
     }
+    // A second life finds the first one's.
+    let name = |name: &'static str| match tree.0.contains_key(name) {
+        false => name.as_bytes(),
+        true => &name.as_bytes()[1..],
+    };
     let new = fs
-        .create(&caller, Ino::ROOT, b"new", 0o600)
+        .create(&caller, Ino::ROOT, name(FILE.0), 0o600)
         .await
         .map_err(failed)?;
-    let bytes = vec![0x5a; 20_000];
     let options = WriteOptions::default();
-    fs.write(&caller, new.ino, 0, &bytes, options)
+    fs.write(&caller, new.ino, 0, &FILE.1, options)
         .await
         .map_err(failed)?;
     fs.fsync(new.ino, false).await.map_err(failed)?;
-    fs.mkdir(&caller, Ino::ROOT, b"new directory", 0o700)
+    Stage::FileSynced.note(journal);
+    fs.mkdir(&caller, Ino::ROOT, name(DIRECTORY), 0o700)
         .await
         .map_err(failed)?;
     fs.sync().await.map_err(failed)?;
+    Stage::AllSynced.note(journal);
     fs.release(new.ino).await.map_err(failed)?;
     let after = walk(fs).await?;
     for (path, entry) in &tree.0 {
@@ -182,11 +231,14 @@ async fn use_it(fs: &Files, tree: &Tree) -> Result<(), String> {
         let found = found.ok_or_else(|| format!("{path} is gone when another file is made"))?;
         let size = entry.contents.size() as usize;
         if found.contents.read(0, size) != entry.contents.read(0, size) {
-            return Err(format!("{path} changes when another file is made"));
+            let how = format!("{path} changes when another file is made");
+            return Err(Unusable::Wrong(how));
         }
     }
-    fs.rmdir(&caller, Ino::ROOT, b"new directory")
+    Stage::Ending.note(journal);
+    fs.rmdir(&caller, Ino::ROOT, name(DIRECTORY))
         .await
         .map_err(failed)?;
-    fs.unlink(&caller, Ino::ROOT, b"new").await.map_err(failed)
+    let unlinked = fs.unlink(&caller, Ino::ROOT, name(FILE.0)).await;
+    unlinked.map_err(failed)
 }

@@ -3,25 +3,25 @@
 use crate::crash::ace::Sequence;
 use crate::crash::bug::{Bug, Sabotaged};
 use crate::crash::cut::Judge;
-use crate::crash::driver::{Driver, Locks, walk};
+use crate::crash::driver::Driver;
 use crate::crash::image::Image;
-use crate::crash::journal::{Event, Journal, Recorder, SharedJournal};
+use crate::crash::journal::{Journal, Recorder, SharedJournal};
 use crate::crash::judge::{Files, mount_options};
-use crate::crash::model::Model;
+use crate::crash::model::{Model, errno};
 use crate::crash::op::{Op, data};
-use crate::crash::oracle::{Done, History, OpSet, histories};
+use crate::crash::oracle::{History, histories};
 use crate::crash::power::Power;
-use crate::crash::tree::Tree;
+use crate::crash::tasks::{Tasks, run_one};
 use bytefs::layout::Superblock;
 use bytefs::{DataMode, DaxReport, FormatOptions, MountOptions, Personality};
 use dax::{PolicyKind, Ratio, Settings};
 use device::config::Layer;
 use device::{DeviceConfig, DeviceEngine, DeviceFileError, Pace};
-use port::{Acknowledge, AnyClock, AnyDevice, Clock, Device, Shape};
+use port::{Acknowledge, AnyClock, AnyDevice, Device, Shape};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
-use units::{ByteAddr, Bytes, Picos};
+use units::{ByteAddr, Bytes};
 use vtime::Machine;
 
 /// What is tried at each cut.
@@ -37,6 +37,8 @@ pub struct Options {
     pub device_every: u32,
     /// Every how many states the power is cut again at every request of the recovery; 0: never.
     pub recovery_every: u32,
+    /// Inodes of the file system: few come back soon.
+    pub inodes: u32,
     /// Bytes of the journal on the host's side, or of logs of inodes; unless said as many as a new
     /// file system has.
     pub journal: Option<Bytes>,
@@ -44,6 +46,9 @@ pub struct Options {
     pub data: DataMode,
     /// Who decides what is in persistent memory; None: it is not used, and the device has none.
     pub dax: Option<PolicyKind>,
+    /// Operations that take room may be refused for want of it, and have done nothing then but the
+    /// first bytes of a write.
+    pub may_lack_room: bool,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -56,9 +61,11 @@ impl Options {
         torn: 4,
         device_every: 1,
         recovery_every: 2,
+        inodes: 64,
         journal: None,
         data: DataMode::Ordered,
         dax: None,
+        may_lack_room: false,
         bug: None,
     };
 }
@@ -80,6 +87,8 @@ pub struct Tally {
     pub recovery_points: u64,
     /// Most units at a cut.
     pub units: u64,
+    /// Operations that were refused for want of room.
+    pub refused: u64,
     /// What was done with persistent memory.
     pub moves: Moves,
 }
@@ -129,6 +138,7 @@ impl Tally {
         self.device_cuts += other.device_cuts;
         self.recovery_points += other.recovery_points;
         self.units = self.units.max(other.units);
+        self.refused += other.refused;
         self.moves.add(&other.moves);
     }
 }
@@ -146,7 +156,11 @@ impl fmt::Display for Tally {
             self.device_cuts,
             self.recovery_points,
             self.units
-        )
+        )?;
+        match self.refused {
+            0 => Ok(()),
+            refused => write!(f, "; {refused} operations refused for want of room"),
+        }
     }
 }
 
@@ -210,18 +224,21 @@ fn eager(kind: PolicyKind) -> Settings {
     }
 }
 
-/// The small device of a file system, with or without persistent memory.
+/// The small device of a file system, with or without persistent memory; `on_cache` is without a
+/// log and with a battery, for personalities that need no transactions.
 ///
 /// # Errors
 /// A value of it is out of range.
 pub fn device_of(
     personality: Personality,
     has_window: bool,
+    on_cache: bool,
 ) -> Result<DeviceConfig, DeviceFileError> {
     let window = has_window.then_some(WINDOW);
-    let (preset, more) = match personality.needs_transactions() {
-        true => ("bytefs", &LOG[..]),
-        false => ("consumer-tlc", &DRIVE[..]),
+    let (preset, more) = match (personality.needs_transactions(), on_cache) {
+        (true, _) => ("bytefs", &LOG[..]),
+        (false, true) => ("bytefs-cache", &DRIVE[..]),
+        (false, false) => ("consumer-tlc", &DRIVE[..]),
     };
     let more: Vec<&str> = more.iter().copied().chain(window).collect();
     small(preset, &more)
@@ -249,6 +266,15 @@ pub fn small_device() -> Result<DeviceConfig, DeviceFileError> {
 /// A value is out of range.
 pub fn small_drive() -> Result<DeviceConfig, DeviceFileError> {
     small("consumer-tlc", &DRIVE)
+}
+
+/// A small device without log and transactions, as competitors have it in the paper: a battery
+/// keeps the blocks that it has accepted, and lines are safe on flash alone.
+///
+/// # Errors
+/// A value is out of range.
+pub fn small_cache() -> Result<DeviceConfig, DeviceFileError> {
+    small("bytefs-cache", &DRIVE)
 }
 
 fn small(preset: &str, more: &[&str]) -> Result<DeviceConfig, DeviceFileError> {
@@ -311,7 +337,7 @@ impl Lab {
         let mut machine = Machine::new(recorder, 1);
         let device = AnyDevice::new(machine.device());
         let mut format = FormatOptions::new(personality);
-        format.inodes = Some(64);
+        format.inodes = Some(options.inodes);
         format.journal = options.journal.or(match options.data {
             DataMode::Ordered => None,
             DataMode::Journal => Some(SMALL_JOURNAL),
@@ -371,6 +397,7 @@ impl Lab {
         let record = self.record(sequence);
         let record = record.map_err(|how| finding("nothing was cut".to_owned(), how))?;
         tally.moves.add(&record.moves);
+        tally.refused += record.refused;
         if record.journal.splits > 0 {
             let how = "the device committed a transaction in parts".to_owned();
             return Err(finding("nothing was cut".to_owned(), how));
@@ -401,7 +428,7 @@ impl Lab {
         )??;
         let fs = Rc::new(fs);
         begin.set(Some(journal.lock().events.len()));
-        let tasks = Tasks::of(sequence, &journal)?;
+        let tasks = Tasks::of(sequence, &journal, self.options.may_lack_room)?;
         tasks.run(&mut machine, &fs)?;
         let tree = run_one(&mut machine, "end", tasks.end(Rc::clone(&fs)))??;
         let moves = fs
@@ -409,6 +436,7 @@ impl Lab {
             .as_ref()
             .map_or_else(Moves::default, Moves::of);
         drop((machine, fs));
+        let refused = tasks.refused();
         let snapshots = snapshots.take();
         let (ops, done) = tasks.into_done()?;
         let mut histories = histories(&state_behind(&sequence.setup)?, &done, &tree)?;
@@ -428,6 +456,7 @@ impl Lab {
             journal: journal.take(),
             snapshots,
             moves,
+            refused,
         })
     }
 
@@ -473,22 +502,7 @@ pub(super) struct Record {
     /// The device behind events of these numbers.
     pub snapshots: Vec<(usize, DeviceEngine)>,
     pub moves: Moves,
-}
-
-/// Runs a future of a machine to its end.
-fn run_one<E: port::Engine + 'static, T: 'static>(
-    machine: &mut Machine<E>,
-    name: &str,
-    body: impl Future<Output = T> + 'static,
-) -> Result<T, String> {
-    let ended: Rc<RefCell<Option<T>>> = Rc::default();
-    let result = Rc::clone(&ended);
-    machine.spawn(name, async move {
-        *result.borrow_mut() = Some(body.await);
-    });
-    machine.run().map_err(|error| error.to_string())?;
-    let done = ended.borrow_mut().take();
-    done.ok_or_else(|| format!("{name} did not end"))
+    pub refused: u64,
 }
 
 /// Mounts, and makes what a sequence begins with.
@@ -503,11 +517,27 @@ async fn set_up(
         dax: lab.dax.map(eager),
         ..mount_options()
     };
-    let mounted = Files::mount(device, clock, options).await;
-    let fs = mounted.map_err(|error| error.to_string())?;
+    let mount = async |device| {
+        let mounted = Files::mount(device, clock.clone(), options.clone()).await;
+        mounted.map_err(|error| error.to_string())
+    };
+    let mut fs = mount(device).await?;
     let mut driver = Driver::default();
     for op in setup.iter().chain([&Op::Sync]) {
+        if let Op::Remount | Op::Recover = op {
+            let done = match op {
+                Op::Remount => fs.unmount().await,
+                _ => fs.sync().await,
+            };
+            done.map_err(|error| format!("`{op}` of the setup: {error}"))?;
+            fs = mount(fs.into_device()).await?;
+            continue;
+        }
         let answer = driver.apply(&fs, op).await?;
+        if let (true, Op::Fallocate { .. }, Err(errno::ENOSPC)) = (lab.may_lack_room, op, &answer) {
+            // The room is less than that.
+            continue;
+        }
         answer.map_err(|errno| format!("`{op}` of the setup gives the error {errno}"))?;
         if let (Some(_), Op::Write { file, .. }) = (lab.dax, op) {
             // What it begins with is in persistent memory, or may be.
@@ -516,124 +546,4 @@ async fn set_up(
         }
     }
     Ok(fs)
-}
-
-/// The tasks of a sequence, and what their operations gave.
-struct Tasks {
-    /// Of each task: how long behind the first it begins, and its operations with their numbers.
-    tasks: Vec<(Picos, Vec<(usize, Op)>)>,
-    log: Rc<Log>,
-}
-
-/// What operations gave, by their numbers.
-struct Log {
-    journal: SharedJournal,
-    answered: Cell<OpSet>,
-    done: RefCell<Vec<Option<Done>>>,
-    /// Why a task has ended before its last operation.
-    failure: RefCell<Option<String>>,
-}
-
-impl Tasks {
-    fn of(sequence: &Sequence, journal: &SharedJournal) -> Result<Self, String> {
-        let mut lists = vec![(Picos::ZERO, sequence.ops.clone())];
-        lists.extend(
-            sequence
-                .beside
-                .iter()
-                .map(|beside| (beside.behind, beside.ops.clone())),
-        );
-        let mut number = 0;
-        let tasks: Vec<(Picos, Vec<(usize, Op)>)> = lists
-            .into_iter()
-            .map(|(behind, ops)| {
-                let first = number;
-                number += ops.len();
-                (behind, (first..).zip(ops).collect())
-            })
-            .collect();
-        // The last one is a sync of everything.
-        if number >= OpSet::MOST {
-            let most = OpSet::MOST - 1;
-            return Err(format!(
-                "a sequence has {number} operations, {most} at most"
-            ));
-        }
-        let log = Log {
-            journal: journal.clone(),
-            answered: Cell::default(),
-            done: RefCell::new(vec![None; number + 1]),
-            failure: RefCell::default(),
-        };
-        Ok(Self {
-            tasks,
-            log: Rc::new(log),
-        })
-    }
-
-    fn run<E: port::Engine + 'static>(
-        &self,
-        machine: &mut Machine<E>,
-        fs: &Rc<Files>,
-    ) -> Result<(), String> {
-        let (start, locks) = (machine.now(), Locks::default());
-        for (core, (behind, ops)) in (0..).zip(self.tasks.clone()) {
-            let (fs, log, clock) = (Rc::clone(fs), Rc::clone(&self.log), machine.clock());
-            let mut driver = Driver::on_core(core, &locks);
-            machine.spawn(format!("task {core}"), async move {
-                if !behind.is_zero() {
-                    clock.sleep_until(start + behind).await;
-                }
-                for (number, op) in ops {
-                    if let Err(how) = log.note(&mut driver, &fs, number, op).await {
-                        log.failure.borrow_mut().get_or_insert(how);
-                        return;
-                    }
-                }
-            });
-        }
-        machine.run().map_err(|error| error.to_string())?;
-        match self.log.failure.borrow_mut().take() {
-            Some(how) => Err(how),
-            None => Ok(()),
-        }
-    }
-
-    /// Syncs everything, and looks at it.
-    fn end(&self, fs: Rc<Files>) -> impl Future<Output = Result<Tree, String>> + use<> {
-        let log = Rc::clone(&self.log);
-        async move {
-            let last = log.done.borrow().len() - 1;
-            let mut driver = Driver::default();
-            log.note(&mut driver, &fs, last, Op::Sync).await?;
-            walk(&fs).await
-        }
-    }
-
-    fn into_done(self) -> Result<(Vec<Op>, Vec<Done>), String> {
-        let done = self.log.done.take().into_iter();
-        let done: Option<Vec<Done>> = done.collect();
-        let done = done.ok_or("an operation did not end")?;
-        Ok((done.iter().map(|done| done.op.clone()).collect(), done))
-    }
-}
-
-impl Log {
-    /// Does an operation, and notes when it was asked and what it gave.
-    async fn note(
-        &self,
-        driver: &mut Driver,
-        fs: &Files,
-        number: usize,
-        op: Op,
-    ) -> Result<(), String> {
-        let before = self.answered.get();
-        let event = |event| self.journal.lock().events.push(event);
-        event(Event::Began(number));
-        let answer = driver.apply(fs, &op).await?;
-        event(Event::Ended(number));
-        self.answered.set(self.answered.get().with(number));
-        self.done.borrow_mut()[number] = Some(Done { op, answer, before });
-        Ok(())
-    }
 }

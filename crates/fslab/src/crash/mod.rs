@@ -26,25 +26,29 @@ mod image;
 mod journal;
 mod judge;
 mod lab;
+mod life;
 mod model;
 pub mod op;
 mod oracle;
 mod power;
 pub mod random;
 mod script;
+mod tasks;
 mod tree;
 mod tries;
 
 pub use ace::{Beside, Sequence};
 pub use bug::{Bug, Region};
-pub use campaign::{Campaign, Outcome, shrink};
+pub use campaign::{Campaign, Outcome, Room, shrink};
 pub use contents::Contents;
 pub use disk::{Disk, run};
 pub use driver::{Driver, Locks, lookup, walk};
 pub use image::Image;
 pub use journal::{Event, Journal, Recorder, RequestNo, SharedJournal};
 pub use judge::Files;
-pub use lab::{Finding, Lab, Moves, Options, Tally, device_of, small_device, small_drive};
+pub use lab::{
+    Finding, Lab, Moves, Options, Tally, device_of, small_cache, small_device, small_drive,
+};
 pub use model::{Answer, Model, errno};
 pub use oracle::{Done, History, OpSet, Progress, histories};
 pub use power::Power;

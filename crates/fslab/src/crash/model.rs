@@ -21,6 +21,7 @@ pub mod errno {
     pub const ENOTDIR: i32 = 20;
     pub const EISDIR: i32 = 21;
     pub const EINVAL: i32 = 22;
+    pub const ENOSPC: i32 = 28;
     pub const ENAMETOOLONG: i32 = 36;
     pub const ENOTEMPTY: i32 = 39;
     pub const ENODATA: i32 = 61;
@@ -127,7 +128,11 @@ impl Model {
                 self.node(id).meta.permissions = *permissions;
             }),
             Op::Fsync(file) | Op::Fdatasync(file) => self.file(file).map(|_| ()),
-            Op::Sync | Op::FlushOld => Ok(()),
+            Op::Sync | Op::FlushOld | Op::Tick => Ok(()),
+            Op::Remount | Op::Recover => {
+                let open: Vec<u8> = self.open.keys().copied().collect();
+                open.into_iter().try_for_each(|number| self.close(number))
+            }
             Op::Read { file, at, size, .. } => return self.read(file, *at, *size as usize),
         };
         done.map(|()| Vec::new())

@@ -91,8 +91,14 @@ pub enum Op {
     Fsync(File),
     Fdatasync(File),
     Sync,
-    /// What the owner of the file system calls every second.
+    /// What the owner of the file system calls every second, when everything is old.
     FlushOld,
+    /// The same when nothing is.
+    Tick,
+    /// The file system is unmounted, and mounted again. Of a setup only.
+    Remount,
+    /// The power goes behind a sync, and the file system is mounted again. Of a setup only.
+    Recover,
     /// The bytes that it gives are its result.
     Read {
         file: File,
@@ -210,6 +216,9 @@ impl fmt::Display for Op {
             Self::Fdatasync(file) => write!(f, "fdatasync {file}"),
             Self::Sync => f.write_str("sync"),
             Self::FlushOld => f.write_str("flush-old"),
+            Self::Tick => f.write_str("tick"),
+            Self::Remount => f.write_str("remount"),
+            Self::Recover => f.write_str("recover"),
             Self::Read {
                 file,
                 at,
@@ -268,7 +277,7 @@ fn parse(words: &[&str]) -> Option<Op> {
         });
     }
     let wanted = match *verb {
-        "sync" | "flush-old" => 0,
+        "sync" | "flush-old" | "tick" | "remount" | "recover" => 0,
         "create" | "mkdir" | "mkfifo" | "unlink" | "rmdir" | "close" | "fsync" | "fdatasync" => 1,
         "symlink" | "link" | "open" | "truncate" | "removexattr" | "chmod" => 2,
         "fallocate" => 4,
@@ -329,6 +338,9 @@ fn parse(words: &[&str]) -> Option<Op> {
         "fdatasync" => Op::Fdatasync(file(0)?),
         "sync" => Op::Sync,
         "flush-old" => Op::FlushOld,
+        "tick" => Op::Tick,
+        "remount" => Op::Remount,
+        "recover" => Op::Recover,
         "read" => {
             let flags = rest.get(3..)?;
             flags.iter().all(|flag| *flag == "direct").then_some(())?;
@@ -372,7 +384,7 @@ mod tests {
                     write %1 4096 8192 7 direct sync\ntruncate foo 100\n\
                     fallocate foo punch 4096 4096\nsetxattr foo user.a 30 1\n\
                     setxattr-create %2 user.b 300 2\nremovexattr foo user.a\nchmod foo 4755\n\
-                    fsync .\nfdatasync %1\nsync\nflush-old\nread foo 0 100\nread foo 0 512 direct\n";
+                    fsync .\nfdatasync %1\nsync\nflush-old\ntick\nremount\nrecover\nread foo 0 100\nread foo 0 512 direct\n";
         let ops = parse_all(text).unwrap();
         assert_eq!(to_text(&ops), text);
         assert_eq!(parse_all("# nothing\n\n sync # all\n").unwrap(), [Op::Sync]);

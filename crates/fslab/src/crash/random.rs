@@ -69,7 +69,7 @@ pub fn op(word: u64, mark: u32) -> Op {
         },
         34 => Op::Fsync(file(stream)),
         35 => Op::Fdatasync(file(stream)),
-        36 => [Op::Sync, Op::FlushOld][stream.below(2) as usize].clone(),
+        36 => [Op::Sync, Op::FlushOld, Op::Tick][stream.below(3) as usize].clone(),
         _ => Op::Read {
             file: file(stream),
             at: place(stream),

@@ -3,6 +3,7 @@
 use crate::crash::ace::Sequence;
 use crate::crash::bug::Bug;
 use crate::crash::lab::{Finding, Lab, Options, Tally, device_of};
+use crate::crash::op::Op;
 use bytefs::{DataMode, Personality};
 use dax::PolicyKind;
 use std::fmt;
@@ -20,6 +21,10 @@ pub struct Script {
     pub data: DataMode,
     /// Who decides what is in persistent memory, if it is used.
     pub dax: Option<PolicyKind>,
+    /// The device has no log, and a battery that keeps blocks.
+    pub on_cache: bool,
+    /// Operations may be refused for want of room.
+    pub may_lack_room: bool,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The operations.
@@ -53,6 +58,9 @@ pub enum NoScript {
     /// Too many.
     #[error("it has {0} operations behind its setup; at most 63 are judged")]
     TooMany(usize),
+    /// A mount where none can be.
+    #[error("`{0}` stands behind the line ---; a file system is mounted anew in the setup only")]
+    Mount(Op),
     /// Nothing to judge.
     #[error("it has no operation behind the line ---")]
     Empty,
@@ -68,11 +76,12 @@ impl Script {
     /// # Errors
     /// The device or the file system cannot be made.
     pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
-        let device =
-            device_of(self.personality, self.dax.is_some()).map_err(|error| error.to_string())?;
+        let device = device_of(self.personality, self.dax.is_some(), self.on_cache);
+        let device = device.map_err(|error| error.to_string())?;
         let options = Options {
             data: self.data,
             dax: self.dax,
+            may_lack_room: self.may_lack_room,
             bug: self.bug,
             ..Options::FULL
         };
@@ -89,6 +98,7 @@ impl FromStr for Script {
         rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
         let (mut personality, mut data) = (Personality::ByteFs, DataMode::Ordered);
         let (mut dax, mut bug) = (None, None);
+        let (mut on_cache, mut may_lack_room) = (false, false);
         while let Some((line, behind)) = rest.split_once('\n') {
             if let Some(name) = line.strip_prefix("personality ") {
                 let none = |_| NoScript::Personality(name.to_owned());
@@ -98,6 +108,10 @@ impl FromStr for Script {
             } else if let Some(name) = line.strip_prefix("dax ") {
                 let none = |()| NoScript::Dax(name.to_owned());
                 dax = Some(name.parse().map_err(none)?);
+            } else if line == "battery" {
+                on_cache = true;
+            } else if line == "full" {
+                may_lack_room = true;
             } else if let Some(name) = line.strip_prefix("bug ") {
                 let named = Bug::all()
                     .into_iter()
@@ -110,7 +124,11 @@ impl FromStr for Script {
         }
         let sequence = Sequence::parse(rest)?;
         let beside = sequence.beside.iter().flat_map(|beside| &beside.ops);
-        let count = sequence.ops.iter().chain(beside).count();
+        let mut judged = sequence.ops.iter().chain(beside);
+        let count = judged.clone().count();
+        if let Some(op) = judged.find(|op| matches!(op, Op::Remount | Op::Recover)) {
+            return Err(NoScript::Mount(op.clone()));
+        }
         match count {
             0 => Err(NoScript::Empty),
             64.. => Err(NoScript::TooMany(count)),
@@ -118,6 +136,8 @@ impl FromStr for Script {
                 personality,
                 data,
                 dax,
+                on_cache,
+                may_lack_room,
                 bug,
                 sequence,
             }),
@@ -133,6 +153,12 @@ impl fmt::Display for Script {
         }
         if let Some(dax) = self.dax {
             writeln!(f, "dax {dax}")?;
+        }
+        if self.on_cache {
+            writeln!(f, "battery")?;
+        }
+        if self.may_lack_room {
+            writeln!(f, "full")?;
         }
         if let Some(bug) = self.bug {
             writeln!(f, "bug {bug:?}")?;
@@ -154,6 +180,12 @@ mod tests {
         let script: Script = TEXT.parse().unwrap();
         assert_eq!(script.personality, Personality::Ext4Like);
         assert_eq!(script.to_string(), TEXT);
+        let full = Script {
+            on_cache: true,
+            may_lack_room: true,
+            ..script.clone()
+        };
+        assert_eq!(full.to_string().parse(), Ok(full));
         for kind in PolicyKind::ALL {
             let script = Script {
                 dax: Some(kind),
@@ -194,6 +226,10 @@ mod tests {
         refused(&TEXT.replace("3000 ns", "soon"), "behind soon");
         let many = "sync\n".repeat(64);
         refused(&TEXT.replace("create A/foo\n", &many), "66 operations");
+        refused(
+            &TEXT.replace("fsync A/foo", "remount"),
+            "`remount` stands behind",
+        );
         let (head, _) = TEXT.split_once("---").unwrap();
         refused(&format!("{head}---\n"), "no operation");
     }
