@@ -239,7 +239,8 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         }
     }
 
-    /// Lets nobody in any more, and refuses what has come.
+    /// Lets nobody in any more, and refuses what has come. What is open is aborted at once: nobody
+    /// can commit it any more, and others may wait for it.
     fn stop(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
         self.listener = None;
         self.is_stopping = true;
@@ -253,6 +254,9 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
             }
             self.receive(number, tasks);
         }
+        for controller in self.controllers.iter_mut().flatten() {
+            abandon(&mut controller.transactions, tasks.device());
+        }
     }
 
     fn is_quiet(&self) -> bool {
@@ -261,16 +265,16 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
     }
 
     fn end(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
-        for controller in self.controllers.drain(..).flatten() {
-            abandon(&controller.transactions, tasks.device());
+        for mut controller in self.controllers.drain(..).flatten() {
+            abandon(&mut controller.transactions, tasks.device());
         }
         self.connections.clear();
     }
 }
 
 /// Aborts what is open.
-fn abandon(transactions: &[TxId], device: &impl Device) {
-    transactions.iter().for_each(|tx| device.abandon(*tx));
+fn abandon(transactions: &mut Vec<TxId>, device: &impl Device) {
+    transactions.drain(..).for_each(|tx| device.abandon(tx));
 }
 
 impl Hosts {
@@ -579,9 +583,10 @@ impl Hosts {
     /// Which transactions are open, after a command that opens or closes one.
     fn transaction_of(&mut self, done: &Done, device: &impl Device) {
         match (&done.operation, &done.outcome) {
+            // Nobody can end it: the server stops, or its host has gone meanwhile.
+            (_, Ok(Answer::Begun(tx))) if self.is_stopping => device.abandon(*tx),
             (_, Ok(Answer::Begun(tx))) => match self.controller(done.connection) {
                 Some(controller) => controller.transactions.push(*tx),
-                // Its host has gone meanwhile.
                 None => device.abandon(*tx),
             },
             // One that fails to commit is aborted.
@@ -636,8 +641,8 @@ impl Hosts {
         if queue.id != 0 {
             return;
         }
-        if let Some(controller) = self.controllers[queue.controller].take() {
-            abandon(&controller.transactions, device);
+        if let Some(mut controller) = self.controllers[queue.controller].take() {
+            abandon(&mut controller.transactions, device);
         }
         for place in self.connections.iter_mut().flatten() {
             let other = place.connection.queue.as_ref();

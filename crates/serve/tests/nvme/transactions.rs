@@ -3,9 +3,13 @@
 use crate::probe::{Ended, Serving, served, status};
 use device::config::Layer;
 use device::{DeviceConfig, Image, Pace, RealDevice};
+use port::{Acknowledge, Device};
 use serve::nvme::client::{Client, Command};
 use serve::nvme::{Limits, Status};
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+use units::ByteAddr;
 
 const STORE: u8 = 0xc1;
 const LOAD: u8 = 0xc2;
@@ -15,7 +19,7 @@ const COMMIT: u8 = 0xcc;
 const ABORT: u8 = 0xd0;
 const RECOVER: u8 = 0xd4;
 
-fn serving(name: &str) -> Serving {
+fn image(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("{}-{name}", env!("CARGO_PKG_NAME")));
     let _ = std::fs::remove_dir_all(&folder);
@@ -32,6 +36,11 @@ fn serving(name: &str) -> Serving {
     let settings = small.map(|set| Layer::assignment(set).expect("a setting"));
     let config = DeviceConfig::of_preset("bytefs", &settings).expect("a device");
     Image::create(&folder, &config).expect("an image");
+    folder
+}
+
+fn serving(name: &str) -> Serving {
+    let folder = image(name);
     Serving::of(Limits::default(), move |listener, told| {
         let device = RealDevice::open(&folder, Pace::None).expect("opens");
         let served = served(&device, listener, Limits::default(), told)?;
@@ -53,6 +62,15 @@ fn load(client: &mut Client, at: u64, size: u32) -> Vec<u8> {
     let answer = client.io.ask(command, Vec::new()).expect("loaded");
     assert!(answer.completion.value > 0, "a load takes device time");
     answer.data
+}
+
+/// Begins a transaction that reserves so many lines.
+fn begin(client: &mut Client, lines: u32) -> u32 {
+    value(client, Command::new(BEGIN).with(12, lines), &[]) as u32
+}
+
+fn store(at: u64, tx: u32) -> Command {
+    Command::new(STORE).bytes(at, 64).with(13, tx)
 }
 
 #[test]
@@ -81,9 +99,7 @@ fn transactions_are_their_hosts_own_and_end_with_it() {
     let serving = serving("nvme-transactions");
     let mut client = serving.client();
     let mut other = serving.client();
-    let begin = |client: &mut Client| value(client, Command::new(BEGIN).with(12, 4), &[]) as u32;
-    let store = |at: u64, tx: u32| Command::new(STORE).bytes(at, 64).with(13, tx);
-    let tx = begin(&mut client);
+    let tx = begin(&mut client, 4);
     value(&mut client, store(0, tx), &[1; 64]);
     value(&mut client, store(640, tx), &[2; 64]);
     // Not another host's.
@@ -99,12 +115,12 @@ fn transactions_are_their_hosts_own_and_end_with_it() {
         status(client.io.ask(commit(tx), Vec::new())),
         Status(0x47c2)
     );
-    let tx = begin(&mut client);
+    let tx = begin(&mut client, 4);
     value(&mut client, store(0, tx), &[3; 64]);
     value(&mut client, Command::new(ABORT).with(13, tx), &[]);
     assert!(load(&mut client, 0, 64) == [1; 64]);
     // More than it has reserved.
-    let tx = begin(&mut client);
+    let tx = begin(&mut client, 4);
     for line in 0..4 {
         value(&mut client, store(line * 64, tx), &[4; 64]);
     }
@@ -116,5 +132,50 @@ fn transactions_are_their_hosts_own_and_end_with_it() {
     // What it left open is taken back, and others need not wait for it for ever.
     value(&mut other, Command::new(STORE).bytes(64, 64), &[5; 64]);
     assert!(load(&mut other, 0, 128) == [[1; 64], [5; 64]].concat());
+    serving.end();
+}
+
+/// Who waits for a transaction, a client of another protocol here, need not wait until each host
+/// has taken its answers: one that waits for it may be among them.
+#[test]
+fn a_server_that_stops_aborts_at_once_what_is_open() {
+    let folder = image("nvme-stopping");
+    let limits = Limits {
+        drain: Duration::from_secs(100),
+        ..Limits::default()
+    };
+    let (go, may_go) = mpsc::channel::<()>();
+    let (written, is_written) = mpsc::channel();
+    let serving = Serving::of(limits, move |listener, told| {
+        let device = &RealDevice::open(&folder, Pace::None).expect("opens");
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                may_go.recv().expect("it goes on");
+                let write = device.write_blocks(ByteAddr::new(0), &[7; 4096], Acknowledge::Accepted);
+                let _ = written.send(port::block_on(device, write).is_ok());
+            });
+            let served = served(device, listener, limits, told)?;
+            Ok(Ended {
+                served,
+                log: Vec::new(),
+                most_under_way: 0,
+            })
+        })
+    });
+    let mut client = serving.client();
+    let tx = begin(&mut client, 0);
+    value(&mut client, store(64, tx), &[1; 64]);
+    // More than sockets hold, and not taken.
+    let mut deaf = serving.client();
+    for _ in 0..16 {
+        deaf.io.send(deaf.reading(0, 256), Vec::new());
+    }
+    deaf.io.flush().expect("sent");
+    load(&mut client, 64, 64);
+    go.send(()).expect("it listens");
+    load(&mut client, 64, 64);
+    serving.stop();
+    assert_eq!(is_written.recv_timeout(Duration::from_secs(20)), Ok(true));
+    drop((deaf, client));
     serving.end();
 }
