@@ -6,7 +6,9 @@ use super::wire::{CommandId, MOST_PREFIX};
 use crate::order::Extent;
 use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
 use crate::tasks::Job;
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, TxOptions};
+use port::{
+    Acknowledge, Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload, TxOptions,
+};
 use units::{ByteAddr, Bytes, TxId};
 
 /// Room in front of read bytes for the longest header.
@@ -129,7 +131,7 @@ async fn perform(
             Answer::Read(0)
         }
         Operation::Write { at, when, .. } => {
-            device.write_blocks(at, data, when).await?;
+            change(device, Command::WriteBlocks(when), at, Payload::Out(data)).await?;
             Answer::Done(0)
         }
         Operation::Compare { at, .. } => {
@@ -170,20 +172,36 @@ async fn perform(
             let done = device.read(at, room(data, size)).await?;
             Answer::Read(done.took().get())
         }
-        Operation::Store { at, tx, .. } => took(device.write(at, data, tx).await?),
+        Operation::Store { at, tx, .. } => {
+            took(change(device, Command::Write(tx), at, Payload::Out(data)).await?)
+        }
         Operation::Persist => took(device.persist().await?),
         Operation::Recover => took(device.drain().await?),
         Operation::Begin { lines, may_split } => {
             let options = TxOptions {
                 lines,
                 may_split,
-                ..TxOptions::default()
+                conflict: Conflict::Refuse,
             };
             Answer::Begun(device.begin(options).await?)
         }
         Operation::Commit(tx) => in_parts(device.commit(tx).await?),
         Operation::Abort(tx) => in_parts(device.abort(tx).await?),
     })
+}
+
+/// Changes a range, or says that it cannot now: for a host that ends its transaction when it likes,
+/// and may itself wait for a command behind this one, no other host waits.
+async fn change(
+    device: &impl Device,
+    command: Command,
+    at: ByteAddr,
+    payload: Payload<'_>,
+) -> Result<Completion, DeviceError> {
+    let (done, _) = device
+        .request(command, at, payload, Conflict::Refuse)
+        .await?;
+    Ok(done)
 }
 
 /// Room for so many bytes, behind that for the answer's head.
@@ -204,7 +222,7 @@ fn in_parts((done, atomicity): (Completion, Atomicity)) -> Answer {
 
 async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
     for (at, size) in pieces(at, size, PIECE) {
-        device.trim(at, size).await?;
+        change(device, Command::Trim, at, Payload::None(size)).await?;
         give_way().await;
     }
     Ok(())
@@ -212,9 +230,14 @@ async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), D
 
 async fn write_zeroes(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
     for (at, size) in pieces(at, size, ZERO_PIECE) {
-        let zeroes = &ZEROES[..size.get() as usize];
-        let written = device.write_blocks(at, zeroes, Acknowledge::Accepted);
-        written.await?;
+        let zeroes = Payload::Out(&ZEROES[..size.get() as usize]);
+        change(
+            device,
+            Command::WriteBlocks(Acknowledge::Accepted),
+            at,
+            zeroes,
+        )
+        .await?;
         give_way().await;
     }
     Ok(())

@@ -18,6 +18,10 @@ const BEGIN: u8 = 0xc8;
 const COMMIT: u8 = 0xcc;
 const ABORT: u8 = 0xd0;
 const RECOVER: u8 = 0xd4;
+const DATASET: u8 = 0x09;
+const WRITE_ZEROES: u8 = 0x08;
+/// Another transaction has written there, for now.
+const LOCKED: Status = Status(0x7c0);
 
 fn image(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
@@ -129,9 +133,71 @@ fn transactions_are_their_hosts_own_and_end_with_it() {
         Status(0x47c5)
     );
     drop(client);
-    // What it left open is taken back, and others need not wait for it for ever.
-    value(&mut other, Command::new(STORE).bytes(64, 64), &[5; 64]);
+    // What it left open is taken back, as soon as the server knows that it has gone.
+    while let Err(error) = other.io.ask(store(64, 0), vec![5; 64]) {
+        assert_eq!(status::<()>(Err(error)), LOCKED);
+    }
     assert!(load(&mut other, 0, 128) == [[1; 64], [5; 64]].concat());
+    serving.end();
+}
+
+/// One range to deallocate, of blocks.
+fn range(first: u64, count: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(first.to_le_bytes());
+    bytes
+}
+
+/// Nobody waits for a host that may never end its transaction, nor for one that waits for a command
+/// behind that which waits for it.
+#[test]
+fn what_an_open_transaction_stands_against_is_refused() {
+    let serving = serving("nvme-refusals");
+    let mut client = serving.client();
+    let mut other = serving.client();
+    let tx = begin(&mut client, 0);
+    value(&mut client, store(64, tx), &[1; 64]);
+    let all = Command::new(DATASET).with(10, 0).with(11, 4);
+    let zeroes = Command::new(WRITE_ZEROES).blocks(0, 200);
+    let recovered = Command::new(RECOVER);
+    for (what, command, data) in [
+        ("a store", store(100, 0), vec![2; 64]),
+        ("a block", Command::new(1).blocks(0, 1), vec![2; 4096]),
+        ("a deallocation in pieces", all, range(0, 200)),
+        ("zeroes in pieces", zeroes, Vec::new()),
+    ] {
+        other.io.send(command, data);
+        other.io.flush().expect("sent");
+        // Its host goes on, there and elsewhere in what the other one asks for.
+        value(&mut client, store(192, tx), &[1; 64]);
+        value(&mut client, store(8192, 0), &[3; 64]);
+        load(&mut client, 8192, 64);
+        let answer = other.io.receive().expect("an answer").completion;
+        assert_eq!(answer.status, LOCKED, "{what}");
+    }
+    value(&mut other, recovered, &[]);
+    // All the room there is, for one.
+    let most = (1..32).map(|shift| 1 << shift).take_while(|lines| {
+        let begun = other
+            .io
+            .ask(Command::new(BEGIN).with(12, *lines), Vec::new());
+        begun.is_ok_and(|answer| {
+            let tx = answer.completion.value as u32;
+            value(&mut other, Command::new(ABORT).with(13, tx), &[]);
+            true
+        })
+    });
+    let most: u32 = most.last().expect("there is room");
+    let great = begin(&mut other, most);
+    let refused = client
+        .io
+        .ask(Command::new(BEGIN).with(12, most), Vec::new());
+    assert_eq!(status(refused), Status(0x7c5));
+    value(&mut other, Command::new(ABORT).with(13, great), &[]);
+    value(&mut client, Command::new(COMMIT).with(13, tx), &[]);
+    value(&mut other, store(64, 0), &[2; 64]);
+    assert!(load(&mut client, 64, 192) == [[2; 64], [0; 64], [1; 64]].concat());
     serving.end();
 }
 
@@ -151,7 +217,8 @@ fn a_server_that_stops_aborts_at_once_what_is_open() {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 may_go.recv().expect("it goes on");
-                let write = device.write_blocks(ByteAddr::new(0), &[7; 4096], Acknowledge::Accepted);
+                let write =
+                    device.write_blocks(ByteAddr::new(0), &[7; 4096], Acknowledge::Accepted);
                 let _ = written.send(port::block_on(device, write).is_ok());
             });
             let served = served(device, listener, limits, told)?;
