@@ -460,13 +460,21 @@ impl Hosts {
             Operation::Trim { .. } => io::ranges(entry, &capsule.data, &self.subsystem)?,
             _ => Vec::new(),
         };
+        let started = Started {
+            command: entry.command(),
+            operation,
+            ranges,
+            data: capsule.data,
+        };
         if let Some(connection) = self.connection(number) {
-            connection.hold(Held::Start(Started {
-                command: entry.command(),
-                operation,
-                ranges,
-                data: capsule.data,
-            }));
+            if capsule.was_asked_for {
+                // What it counts for, its data have counted for since they were asked for. Behind
+                // others that wait it would be kept beside what they ask for.
+                connection.begun(started.operation.weight());
+                self.start(number, started, tasks);
+            } else {
+                connection.hold(Held::Start(started));
+            }
         }
         Ok(None)
     }
