@@ -35,6 +35,8 @@ pub struct Limits {
     pub connections: usize,
     /// Controllers at once; others are told that it is busy.
     pub controllers: usize,
+    /// Open transactions of a controller; one more is refused.
+    pub transactions: usize,
     /// A connection that belongs to no controller by then ends.
     pub handshake: Duration,
     /// How long a connection that ends, or a server that stops, waits for hosts to take their
@@ -47,6 +49,7 @@ impl Default for Limits {
         Self {
             connections: 128,
             controllers: 16,
+            transactions: 1024,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
         }
@@ -162,8 +165,8 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         }
     }
 
-    fn answer(&mut self, done: Done, tasks: &mut Tasks<'_, D, Submission>) {
-        self.transaction_of(&done, tasks.device());
+    fn answer(&mut self, mut done: Done, tasks: &mut Tasks<'_, D, Submission>) {
+        self.transaction_of(&mut done, tasks.device());
         if let Err((status, error)) = &done.outcome {
             self.note(
                 done.connection,
@@ -589,14 +592,24 @@ impl Hosts {
     }
 
     /// Which transactions are open, after a command that opens or closes one.
-    fn transaction_of(&mut self, done: &Done, device: &impl Device) {
+    fn transaction_of(&mut self, done: &mut Done, device: &impl Device) {
         match (&done.operation, &done.outcome) {
             // Nobody can end it: the server stops, or its host has gone meanwhile.
             (_, Ok(Answer::Begun(tx))) if self.is_stopping => device.abandon(*tx),
-            (_, Ok(Answer::Begun(tx))) => match self.controller(done.connection) {
-                Some(controller) => controller.transactions.push(*tx),
-                None => device.abandon(*tx),
-            },
+            (_, Ok(Answer::Begun(tx))) => {
+                let (tx, most) = (*tx, self.limits.transactions);
+                match self.controller(done.connection) {
+                    Some(controller) if controller.transactions.len() < most => {
+                        controller.transactions.push(tx);
+                    }
+                    controller => {
+                        let open = controller.map_or(0, |it| it.transactions.len() as u32);
+                        let error = DeviceError::TooManyTransactions { open };
+                        done.outcome = Err((Status::TRANSACTIONS, error));
+                        device.abandon(tx);
+                    }
+                }
+            }
             // One that fails to commit is aborted.
             (Operation::Commit(tx) | Operation::Abort(tx), _) => {
                 if let Some(controller) = self.controller(done.connection) {

@@ -79,7 +79,9 @@ fn a_write_whose_data_have_come_waits_for_no_other_ones() {
     let serving = Serving::new(Pace::default());
     let mut slow = serving.client();
     let written = pattern(7, 1 << 20);
-    let first = slow.io.send(Command::new(1).blocks(0, 256), written.clone());
+    let first = slow
+        .io
+        .send(Command::new(1).blocks(0, 256), written.clone());
     for place in 1..40 {
         let write = Command::new(1).blocks(place * 256, 256).giving(1 << 20);
         slow.io.send(write, Vec::new());

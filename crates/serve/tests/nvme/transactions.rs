@@ -44,10 +44,14 @@ fn image(name: &str) -> PathBuf {
 }
 
 fn serving(name: &str) -> Serving {
+    let limits = Limits {
+        transactions: 3,
+        ..Limits::default()
+    };
     let folder = image(name);
-    Serving::of(Limits::default(), move |listener, told| {
+    Serving::of(limits, move |listener, told| {
         let device = RealDevice::open(&folder, Pace::None).expect("opens");
-        let served = served(&device, listener, Limits::default(), told)?;
+        let served = served(&device, listener, limits, told)?;
         Ok(Ended {
             served,
             log: Vec::new(),
@@ -198,6 +202,32 @@ fn what_an_open_transaction_stands_against_is_refused() {
     value(&mut client, Command::new(COMMIT).with(13, tx), &[]);
     value(&mut other, store(64, 0), &[2; 64]);
     assert!(load(&mut client, 64, 192) == [[2; 64], [0; 64], [1; 64]].concat());
+    serving.end();
+}
+
+#[test]
+fn a_host_has_so_many_transactions_open_and_others_have_theirs() {
+    let serving = serving("nvme-many-transactions");
+    let mut client = serving.client();
+    let open = [(); 3].map(|()| begin(&mut client, 0));
+    // With others under way beside it.
+    let more = Command::new(BEGIN);
+    for _ in 0..8 {
+        client.io.send(more, Vec::new());
+    }
+    for _ in 0..8 {
+        let refused = client.io.receive().expect("an answer").completion;
+        assert_eq!(refused.status, Status(0x47c3));
+    }
+    begin(&mut serving.client(), 0);
+    value(&mut client, Command::new(ABORT).with(13, open[1]), &[]);
+    begin(&mut client, 0);
+    drop(client);
+    // What was refused is not open either, and what was open is taken back.
+    let mut other = serving.client();
+    for _ in 0..3 {
+        begin(&mut other, 0);
+    }
     serving.end();
 }
 
