@@ -58,7 +58,8 @@ pub(super) enum Reply {
     Later,
     /// The host takes its leave: what was acknowledged is to be flushed.
     Shutdown,
-    /// The controller is reset: these, which waited for events, wait no more.
+    /// The controller is reset, and its I/O queues are no more. These, which waited for events, wait
+    /// no more.
     Reset(Vec<CommandId>),
 }
 
@@ -180,16 +181,26 @@ impl Controller {
             self.has_failed |= !is_fit;
             self.shutdown = Shutdown::No;
         } else if was_on && !is_on {
-            self.is_ready = false;
-            self.has_failed = false;
-            self.shutdown = Shutdown::No;
-            return Ok(Reply::Reset(core::mem::take(&mut self.events)));
+            return Ok(Reply::Reset(self.reset()));
         }
         if field(self.configuration, 14, 2) != 0 && self.shutdown == Shutdown::No {
             self.shutdown = Shutdown::UnderWay;
             return Ok(Reply::Shutdown);
         }
         Ok(Reply::Value(0))
+    }
+
+    /// Off, as it was when it was new but for the keep alive, which its connect has set: who waited
+    /// for events.
+    fn reset(&mut self) -> Vec<CommandId> {
+        self.is_ready = false;
+        self.has_failed = false;
+        self.shutdown = Shutdown::No;
+        self.queues = MOST_QUEUES;
+        self.is_caching = true;
+        self.events_wanted = 0;
+        self.has_news = false;
+        core::mem::take(&mut self.events)
     }
 
     /// What was acknowledged is flushed, or never will be.

@@ -248,13 +248,7 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         self.listener = None;
         self.is_stopping = true;
         for number in 0..self.connections.len() {
-            let held = match self.connection(number) {
-                Some(connection) => connection.refuse_held(),
-                None => continue,
-            };
-            for command in held {
-                self.finish(number, command, Err(Status::STOPPING));
-            }
+            self.refuse_held(number);
             self.receive(number, tasks);
         }
         for controller in self.controllers.iter_mut().flatten() {
@@ -524,12 +518,16 @@ impl Hosts {
             // News may wait for it.
             Reply::Later => self.has_news = true,
             Reply::Reset(waiting) => {
+                self.delete_queues(number, tasks.device());
                 for command in waiting {
                     self.finish(number, command, Err(Status::STOPPING));
                 }
                 self.finish(number, entry.command(), Ok(0));
             }
             Reply::Shutdown => {
+                for queue in self.queues_of(number) {
+                    self.refuse_held(queue);
+                }
                 self.finish(number, entry.command(), Ok(0));
                 let Some(connection) = self.connection(number) else {
                     return;
@@ -545,6 +543,42 @@ impl Hosts {
                     is_shutdown: true,
                 });
             }
+        }
+    }
+
+    /// Answers what was kept until there is room: it will not be done.
+    fn refuse_held(&mut self, number: usize) {
+        let held = self.connection(number).map(Connection::refuse_held);
+        for command in held.into_iter().flatten() {
+            self.finish(number, command, Err(Status::STOPPING));
+        }
+    }
+
+    /// The connections of the I/O queues of an admin queue's controller.
+    fn queues_of(&self, admin: usize) -> Vec<usize> {
+        let queue = |place: &Option<Place>| {
+            let queue = place.as_ref()?.connection.queue.as_ref()?;
+            Some((queue.controller, queue.id))
+        };
+        let own = queue(&self.connections[admin]).map(|(controller, _)| controller);
+        let is_own = |place: &Option<Place>| {
+            queue(place).is_some_and(|(controller, id)| id != 0 && Some(controller) == own)
+        };
+        let numbered = self.connections.iter().enumerate();
+        let own = numbered.filter(|(_, place)| is_own(place));
+        own.map(|(number, _)| number).collect()
+    }
+
+    /// A controller is off: it has no I/O queues any more, and no transactions.
+    fn delete_queues(&mut self, admin: usize, device: &impl Device) {
+        for queue in self.queues_of(admin) {
+            if let Some(connection) = self.connection(queue) {
+                connection.queue = None;
+                connection.give_up();
+            }
+        }
+        if let Some(controller) = self.controller(admin) {
+            abandon(&mut controller.transactions, device);
         }
     }
 
@@ -653,24 +687,17 @@ impl Hosts {
 
     /// A connection ends: with that of its admin queue, a controller does, and all its queues.
     fn part(&mut self, number: usize, device: &impl Device) {
-        let Some(connection) = self.connection(number) else {
-            return;
+        let queue = |connection: &Connection| {
+            let queue = connection.queue.as_ref()?;
+            Some((queue.controller, queue.id))
         };
-        let Some(queue) = connection.queue.take() else {
-            return;
-        };
-        if queue.id != 0 {
-            return;
+        let queue = self.connection(number).and_then(|it| queue(it));
+        if let Some((controller, 0)) = queue {
+            self.delete_queues(number, device);
+            self.controllers[controller] = None;
         }
-        if let Some(mut controller) = self.controllers[queue.controller].take() {
-            abandon(&mut controller.transactions, device);
-        }
-        for place in self.connections.iter_mut().flatten() {
-            let other = place.connection.queue.as_ref();
-            if other.is_some_and(|other| other.controller == queue.controller) {
-                place.connection.queue = None;
-                place.connection.give_up();
-            }
+        if let Some(connection) = self.connection(number) {
+            connection.queue = None;
         }
     }
 }

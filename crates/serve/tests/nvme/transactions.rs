@@ -81,6 +81,13 @@ fn store(at: u64, tx: u32) -> Command {
     Command::new(STORE).bytes(at, 64).with(13, tx)
 }
 
+/// Stores a line as soon as it may.
+fn store_soon(client: &mut Client, at: u64, byte: u8) {
+    while let Err(error) = client.io.ask(store(at, 0), vec![byte; 64]) {
+        assert_eq!(status::<()>(Err(error)), LOCKED);
+    }
+}
+
 #[test]
 fn lines_are_stored_and_loaded_and_seen_by_the_block_port() {
     let serving = serving("nvme-lines");
@@ -137,10 +144,8 @@ fn transactions_are_their_hosts_own_and_end_with_it() {
         Status(0x47c5)
     );
     drop(client);
-    // What it left open is taken back, as soon as the server knows that it has gone.
-    while let Err(error) = other.io.ask(store(64, 0), vec![5; 64]) {
-        assert_eq!(status::<()>(Err(error)), LOCKED);
-    }
+    // What it left open is taken back, soon after the server knows that it has gone.
+    store_soon(&mut other, 64, 5);
     assert!(load(&mut other, 0, 128) == [[1; 64], [5; 64]].concat());
     serving.end();
 }
@@ -221,10 +226,13 @@ fn a_host_has_so_many_transactions_open_and_others_have_theirs() {
     }
     begin(&mut serving.client(), 0);
     value(&mut client, Command::new(ABORT).with(13, open[1]), &[]);
-    begin(&mut client, 0);
-    drop(client);
-    // What was refused is not open either, and what was open is taken back.
+    let tx = begin(&mut client, 0);
+    value(&mut client, store(0, tx), &[1; 64]);
+    // CC: off. What was refused is not open either, and what was open is taken back.
+    let off = Command::new(0x7f).of(0).with(11, 0x14);
+    client.admin.ask(off, Vec::new()).expect("off");
     let mut other = serving.client();
+    store_soon(&mut other, 0, 2);
     for _ in 0..3 {
         begin(&mut other, 0);
     }
