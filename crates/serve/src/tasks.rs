@@ -99,8 +99,8 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
     /// Hands a job to the device: now, for the device serves in the order of first polls; unless it
     /// overlaps an earlier one that is done in pieces.
     pub fn submit(&mut self, job: J) {
-        if let Some(job) = self.order.admit(job) {
-            self.start(job);
+        if let Some((job, extent)) = self.order.admit(job) {
+            self.start(job, extent);
             self.start_waiting();
         }
     }
@@ -108,14 +108,14 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
     /// Starts those that waited for a job that has ended. One after the other, not each by the one
     /// before it: many may be done when they are first polled.
     fn start_waiting(&mut self) {
-        while let Some(job) = self.order.next() {
-            self.start(job);
+        while let Some((job, extent)) = self.order.next() {
+            self.start(job, extent);
         }
     }
 
-    fn start(&mut self, job: J) {
+    fn start(&mut self, job: J, extent: Option<Extent>) {
         let index = self.free.pop().unwrap_or_else(|| self.open());
-        self.order.started(index, &job);
+        self.order.started(index, extent);
         self.running += 1;
         self.tasks[index].exchange.job.replace(Some(job));
         self.poll(index);

@@ -4,6 +4,7 @@ use super::entry::{EVERY_NAMESPACE, Entry, MOST_DATA, NAMESPACE};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use super::wire::{u32_at, u64_at};
+use crate::order::Ranges;
 use port::Acknowledge;
 use units::{ByteAddr, Bytes, TxId};
 
@@ -253,18 +254,26 @@ fn blocks(first: u64, count: u64, subsystem: &Subsystem) -> Result<(ByteAddr, By
     Ok((ByteAddr::new(first << shift), Bytes::new(count << shift)))
 }
 
-/// The ranges that a host gives up.
-pub(super) fn ranges(
-    entry: &Entry,
-    data: &[u8],
-    subsystem: &Subsystem,
-) -> Result<Vec<(ByteAddr, Bytes)>, Status> {
+/// The ranges that a host gives up, each block once, in the order of their addresses.
+pub(super) fn ranges(entry: &Entry, data: &[u8], subsystem: &Subsystem) -> Result<Ranges, Status> {
     if entry.dword(11) & DATASET_DEALLOCATE == 0 {
         // Hints about use, of which the device makes nothing.
-        return Ok(Vec::new());
+        return Ok(Ranges::default());
     }
     let range = |bytes: &[u8]| blocks(u64_at(bytes, 8), u64::from(u32_at(bytes, 4)), subsystem);
     let count = (entry.dword(10) & 0xff) as usize + 1;
     let ranges = data.chunks_exact(RANGE_BYTES).take(count);
-    ranges.map(range).collect()
+    let mut ranges = ranges.map(range).collect::<Result<Vec<_>, _>>()?;
+    ranges.sort_unstable();
+    let mut merged: Vec<(ByteAddr, Bytes)> = Vec::with_capacity(ranges.len());
+    for (at, size) in ranges.into_iter().filter(|(_, size)| *size > Bytes::ZERO) {
+        let end = at.get() + size.get();
+        match merged.last_mut() {
+            Some((first, size)) if first.get() + size.get() >= at.get() => {
+                *size = Bytes::new(size.get().max(end - first.get()));
+            }
+            _ => merged.push((at, size)),
+        }
+    }
+    Ok(merged.into())
 }

@@ -3,7 +3,7 @@
 use super::io::Operation;
 use super::status::Status;
 use super::wire::{CommandId, MOST_PREFIX};
-use crate::order::Extent;
+use crate::order::{Extent, Ranges};
 use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
 use crate::tasks::Job;
 use port::{
@@ -23,7 +23,7 @@ pub(super) struct Submission {
     pub command: CommandId,
     pub operation: Operation,
     /// Of [`Operation::Trim`].
-    pub ranges: Vec<(ByteAddr, Bytes)>,
+    pub ranges: Option<Ranges>,
     /// Bytes from the host, or an empty buffer for what is read.
     pub data: Vec<u8>,
     /// What it counts for with its connection.
@@ -66,7 +66,7 @@ impl Job for Submission {
         let outcome = perform(
             device,
             &self.operation,
-            &self.ranges,
+            self.ranges.as_deref().unwrap_or_default(),
             &mut self.data,
             memory,
         )
@@ -103,15 +103,7 @@ impl Job for Submission {
                 let piece = if *may_deallocate { PIECE } else { ZERO_PIECE };
                 Some(Extent::write(*at, *size, size.get().div_ceil(piece.get())))
             }
-            // From the first byte of them to the last.
-            Operation::Trim { .. } => {
-                let first = self.ranges.iter().map(|(at, _)| at.get()).min()?;
-                let ends = self.ranges.iter().map(|(at, size)| at.get() + size.get());
-                let size = Bytes::new(ends.max()? - first);
-                let count = |(_, size): &(_, Bytes)| size.get().div_ceil(PIECE.get());
-                let count = self.ranges.iter().map(count).sum();
-                Some(Extent::write(ByteAddr::new(first), size, count))
-            }
+            Operation::Trim { .. } => Extent::of_ranges(self.ranges.as_ref()?, PIECE),
             _ => None,
         }
     }

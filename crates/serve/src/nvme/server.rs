@@ -454,8 +454,8 @@ impl Hosts {
             return controller.admin(entry, &scene).map(Some);
         };
         let ranges = match operation {
-            Operation::Trim { .. } => io::ranges(entry, &capsule.data, &self.subsystem)?,
-            _ => Vec::new(),
+            Operation::Trim { .. } => Some(io::ranges(entry, &capsule.data, &self.subsystem)?),
+            _ => None,
         };
         let started = Started {
             command: entry.command(),
@@ -537,7 +537,7 @@ impl Hosts {
                     connection: number,
                     command: entry.command(),
                     operation: Operation::Flush,
-                    ranges: Vec::new(),
+                    ranges: None,
                     data: Vec::new(),
                     weight: 0,
                     is_shutdown: true,

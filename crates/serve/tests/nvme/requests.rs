@@ -71,12 +71,22 @@ fn force_unit_access_flush_zeroes_and_deallocation_reach_the_device() {
     };
     zero(0, 1, 0b10);
     zero(1, 1, 0b100_0000);
-    let mut ranges = Vec::new();
-    for (count, first) in [(1_u32, 2_u64), (2, 8)] {
-        ranges.extend([0; 4]);
-        ranges.extend(count.to_le_bytes());
-        ranges.extend(first.to_le_bytes());
-    }
+    let ranges = |ranges: &[(u32, u64)]| {
+        let mut bytes = Vec::new();
+        for (count, first) in ranges {
+            bytes.extend([0; 4]);
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(first.to_le_bytes());
+        }
+        bytes
+    };
+    // None of them, one that is in another, two that meet: each block once.
+    let many = [(2, 40), (0, 7), (8, 20), (1, 23), (0, 0), (2, 28), (4, 24)];
+    let command = Command::new(DATASET).with(10, 6).with(11, 4);
+    client.io.ask(command, ranges(&many)).expect("deallocated");
+    let nothing = Command::new(DATASET).with(10, 0).with(11, 4);
+    client.io.ask(nothing, ranges(&[(0, 9)])).expect("done");
+    let mut ranges = ranges(&[(1, 2), (2, 8)]);
     let command = Command::new(DATASET).with(10, 1).with(11, 4);
     client.io.ask(command, ranges.clone()).expect("deallocated");
     // Room for more ranges than there are, as Linux sends it.
@@ -94,6 +104,8 @@ fn force_unit_access_flush_zeroes_and_deallocation_reach_the_device() {
         "trim 0+4096",
         "write 4096+4096 Accepted",
         "flush",
+        "trim 81920+40960",
+        "trim 163840+8192",
         "trim 8192+4096",
         "trim 32768+8192",
         "trim 8192+4096",
