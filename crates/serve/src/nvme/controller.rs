@@ -58,8 +58,8 @@ pub(super) enum Reply {
     Later,
     /// The host takes its leave: what was acknowledged is to be flushed.
     Shutdown,
-    /// The controller is reset, and its I/O queues are no more. These, which waited for events, wait
-    /// no more.
+    /// The controller is reset, and its I/O queues are no more. These, which waited for events,
+    /// wait no more.
     Reset(Vec<CommandId>),
 }
 

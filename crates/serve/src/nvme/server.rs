@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Held, Opened, Started};
 use super::controller::{Controller, Reply, Scene};
+use super::ending::abandon;
 use super::entry::{Entry, FABRICS, NAMESPACE, Source};
 use super::io::{self, Operation};
 use super::logs::Warning;
@@ -96,8 +97,8 @@ pub fn serve<D: Device + Drive>(
 }
 
 /// A connection, and since when it is one without a queue, or one that ends.
-struct Place {
-    connection: Connection,
+pub(super) struct Place {
+    pub(super) connection: Connection,
     since: Instant,
     is_ending: bool,
 }
@@ -108,14 +109,14 @@ pub(super) struct Hosts {
     pub(super) subsystem: Subsystem,
     pub(super) limits: Limits,
     /// A place is free again when its host has gone and the device has nothing of it.
-    connections: Vec<Option<Place>>,
+    pub(super) connections: Vec<Option<Place>>,
     pub(super) controllers: Vec<Option<Controller>>,
     pub(super) next_id: u16,
     buffers: Buffers,
     pub(super) served: Served,
     /// A controller has news for its host.
     has_news: bool,
-    is_stopping: bool,
+    pub(super) is_stopping: bool,
 }
 
 impl<D: Device + Drive> Protocol<D> for Hosts {
@@ -269,11 +270,6 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
     }
 }
 
-/// Aborts what is open.
-fn abandon(transactions: &mut Vec<TxId>, device: &impl Device) {
-    transactions.drain(..).for_each(|tx| device.abandon(tx));
-}
-
 impl Hosts {
     pub(super) fn connection(&mut self, number: usize) -> Option<&mut Connection> {
         let place = self.connections[number].as_mut()?;
@@ -281,7 +277,7 @@ impl Hosts {
     }
 
     /// The controller of a connection.
-    fn controller(&mut self, number: usize) -> Option<&mut Controller> {
+    pub(super) fn controller(&mut self, number: usize) -> Option<&mut Controller> {
         let place = self.connections[number].as_ref()?;
         let queue = place.connection.queue.as_ref()?;
         self.controllers[queue.controller].as_mut()
@@ -554,34 +550,6 @@ impl Hosts {
         }
     }
 
-    /// The connections of the I/O queues of an admin queue's controller.
-    fn queues_of(&self, admin: usize) -> Vec<usize> {
-        let queue = |place: &Option<Place>| {
-            let queue = place.as_ref()?.connection.queue.as_ref()?;
-            Some((queue.controller, queue.id))
-        };
-        let own = queue(&self.connections[admin]).map(|(controller, _)| controller);
-        let is_own = |place: &Option<Place>| {
-            queue(place).is_some_and(|(controller, id)| id != 0 && Some(controller) == own)
-        };
-        let numbered = self.connections.iter().enumerate();
-        let own = numbered.filter(|(_, place)| is_own(place));
-        own.map(|(number, _)| number).collect()
-    }
-
-    /// A controller is off: it has no I/O queues any more, and no transactions.
-    fn delete_queues(&mut self, admin: usize, device: &impl Device) {
-        for queue in self.queues_of(admin) {
-            if let Some(connection) = self.connection(queue) {
-                connection.queue = None;
-                connection.give_up();
-            }
-        }
-        if let Some(controller) = self.controller(admin) {
-            abandon(&mut controller.transactions, device);
-        }
-    }
-
     /// Answers a command that moves no bytes to its host.
     fn finish(&mut self, number: usize, command: CommandId, outcome: Result<u64, Status>) {
         if let Err(status) = outcome {
@@ -625,35 +593,6 @@ impl Hosts {
         }
     }
 
-    /// Which transactions are open, after a command that opens or closes one.
-    fn transaction_of(&mut self, done: &mut Done, device: &impl Device) {
-        match (&done.operation, &done.outcome) {
-            // Nobody can end it: the server stops, or its host has gone meanwhile.
-            (_, Ok(Answer::Begun(tx))) if self.is_stopping => device.abandon(*tx),
-            (_, Ok(Answer::Begun(tx))) => {
-                let (tx, most) = (*tx, self.limits.transactions);
-                match self.controller(done.connection) {
-                    Some(controller) if controller.transactions.len() < most => {
-                        controller.transactions.push(tx);
-                    }
-                    controller => {
-                        let open = controller.map_or(0, |it| it.transactions.len() as u32);
-                        let error = DeviceError::TooManyTransactions { open };
-                        done.outcome = Err((Status::TRANSACTIONS, error));
-                        device.abandon(tx);
-                    }
-                }
-            }
-            // One that fails to commit is aborted.
-            (Operation::Commit(tx) | Operation::Abort(tx), _) => {
-                if let Some(controller) = self.controller(done.connection) {
-                    controller.transactions.retain(|open| open != tx);
-                }
-            }
-            _ => {}
-        }
-    }
-
     fn warn(&mut self, warning: Warning) {
         for controller in self.controllers.iter_mut().flatten() {
             controller.warn(warning);
@@ -670,34 +609,6 @@ impl Hosts {
             if let Some((command, value)) = controller.event() {
                 self.finish(admin, command, Ok(value));
             }
-        }
-    }
-
-    /// Hosts that were silent for longer than they said have gone.
-    fn end_late_controllers(&mut self, time: Instant) {
-        for place in 0..self.controllers.len() {
-            let controller = self.controllers[place].as_ref();
-            let late = controller.filter(|controller| controller.is_late(time));
-            let admin = late.map(|controller| controller.admin);
-            if let Some(connection) = admin.and_then(|admin| self.connection(admin)) {
-                connection.give_up();
-            }
-        }
-    }
-
-    /// A connection ends: with that of its admin queue, a controller does, and all its queues.
-    fn part(&mut self, number: usize, device: &impl Device) {
-        let queue = |connection: &Connection| {
-            let queue = connection.queue.as_ref()?;
-            Some((queue.controller, queue.id))
-        };
-        let queue = self.connection(number).and_then(|it| queue(it));
-        if let Some((controller, 0)) = queue {
-            self.delete_queues(number, device);
-            self.controllers[controller] = None;
-        }
-        if let Some(connection) = self.connection(number) {
-            connection.queue = None;
         }
     }
 }
