@@ -45,6 +45,8 @@ const DEALLOCATE: u32 = 1 << 25;
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// Bytes of a range of dataset management.
 const RANGE_BYTES: usize = 16;
+/// Ranges of a command.
+const MOST_RANGES: u32 = 256;
 /// Attribute of dataset management: deallocate.
 const DATASET_DEALLOCATE: u32 = 1 << 2;
 
@@ -143,7 +145,8 @@ impl Operation {
             opcode::DATASET => {
                 let ranges = (entry.dword(10) & 0xff) + 1;
                 // Linux sends room for all ranges that there may be.
-                return match entry.length() >= ranges * RANGE_BYTES as u32 {
+                let fit = ranges * RANGE_BYTES as u32..=MOST_RANGES * RANGE_BYTES as u32;
+                return match fit.contains(&entry.length()) {
                     true => Ok(Self::Trim { ranges }),
                     false => Err(Status::LENGTH),
                 };
@@ -224,9 +227,10 @@ impl Operation {
     /// Bytes that it holds while it is with the device.
     pub(super) fn weight(&self) -> usize {
         match self {
+            // What there is beside what the host thinks.
+            Self::Compare { size, .. } => 2 * size.get() as usize,
             Self::Read { size, .. }
             | Self::Write { size, .. }
-            | Self::Compare { size, .. }
             | Self::Load { size, .. }
             | Self::Store { size, .. } => size.get() as usize,
             Self::Trim { ranges } => *ranges as usize * RANGE_BYTES,

@@ -59,18 +59,11 @@ pub(super) enum Answer {
 
 impl Job for Submission {
     type Done = Done;
-    /// What a compare reads.
-    type Memory = Vec<u8>;
+    type Memory = ();
 
-    async fn perform<D: Device>(mut self, device: &D, memory: &mut Vec<u8>) -> Done {
-        let outcome = perform(
-            device,
-            &self.operation,
-            self.ranges.as_deref().unwrap_or_default(),
-            &mut self.data,
-            memory,
-        )
-        .await;
+    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+        let ranges = self.ranges.as_deref().unwrap_or_default();
+        let outcome = perform(device, &self.operation, ranges, &mut self.data).await;
         let is_write = matches!(
             self.operation,
             Operation::Write { .. } | Operation::Store { .. }
@@ -114,7 +107,6 @@ async fn perform(
     operation: &Operation,
     ranges: &[(ByteAddr, Bytes)],
     data: &mut Vec<u8>,
-    memory: &mut Vec<u8>,
 ) -> Result<Answer, DeviceError> {
     let took = |done: Completion| Answer::Done(done.took().get());
     Ok(match *operation {
@@ -127,9 +119,9 @@ async fn perform(
             Answer::Done(0)
         }
         Operation::Compare { at, .. } => {
-            memory.resize(data.len(), 0);
-            device.read_blocks(at, memory).await?;
-            match memory == data {
+            let mut found = vec![0; data.len()];
+            device.read_blocks(at, &mut found).await?;
+            match found == *data {
                 true => Answer::Done(0),
                 false => Answer::Different,
             }

@@ -449,15 +449,19 @@ impl Hosts {
             let controller = controller.ok_or(Status::SEQUENCE)?;
             return controller.admin(entry, &scene).map(Some);
         };
-        let ranges = match operation {
-            Operation::Trim { .. } => Some(io::ranges(entry, &capsule.data, &self.subsystem)?),
-            _ => None,
+        let (ranges, data) = match operation {
+            Operation::Trim { .. } => {
+                let ranges = io::ranges(entry, &capsule.data, &self.subsystem)?;
+                self.buffers.give(capsule.data);
+                (Some(ranges), Vec::new())
+            }
+            _ => (None, capsule.data),
         };
         let started = Started {
             command: entry.command(),
             operation,
             ranges,
-            data: capsule.data,
+            data,
         };
         if let Some(connection) = self.connection(number) {
             if capsule.was_asked_for {

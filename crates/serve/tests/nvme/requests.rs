@@ -200,6 +200,12 @@ fn what_is_wrong_has_its_status_and_the_next_command_is_served() {
             0x400f,
         ),
         (
+            "more than all ranges that there may be",
+            Command::new(DATASET).with(10, 1).with(11, 4),
+            4097,
+            0x400f,
+        ),
+        (
             "ranges beyond the end",
             Command::new(DATASET).with(11, 4),
             16,
@@ -222,10 +228,10 @@ fn what_is_wrong_has_its_status_and_the_next_command_is_served() {
         .with(10, 1 | 31 << 16)
         .giving(128);
     let page = client.admin.ask(page, Vec::new()).expect("a page").data;
-    assert_eq!(page[..8], 17_u64.to_le_bytes());
+    assert_eq!(page[..8], 18_u64.to_le_bytes());
     assert_eq!((page[8], page[12..14].to_vec()), (1, vec![0, 0x85]));
     assert_eq!(page[64 + 12..64 + 14], [2, 0x85]);
-    assert_eq!(serving.end().served.errors, 17);
+    assert_eq!(serving.end().served.errors, 18);
 }
 
 #[test]
