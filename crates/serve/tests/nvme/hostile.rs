@@ -276,6 +276,8 @@ fn who_has_not_connected_has_one_command_under_way() {
     flood.read_to_end(&mut said).expect("hung up on");
     // The first is asked for (9), then it ends (3) for a sequence error (2).
     assert_eq!((said[0], said[24], said[32]), (9, 3, 2), "{said:?}");
+    // And the header of what broke it off.
+    assert_eq!(said[48..], capsule(&entry, &[]));
     serving.end();
 }
 
