@@ -6,7 +6,7 @@ use super::controller::{Controller, Reply, Scene};
 use super::ending::abandon;
 use super::entry::{Entry, FABRICS, NAMESPACE, Source};
 use super::io::{self, Operation};
-use super::logs::Warning;
+use super::logs::{Health, Warning};
 use super::perform::{Answer, Done, ROOM, Submission};
 use super::session::Capsule;
 use super::status::Status;
@@ -90,6 +90,7 @@ pub fn serve<D: Device + Drive>(
         next_id: 1,
         buffers: Buffers::default(),
         served: Served::default(),
+        health: Health::default(),
         has_news: false,
         is_stopping: false,
     };
@@ -114,6 +115,7 @@ pub(super) struct Hosts {
     pub(super) next_id: u16,
     buffers: Buffers,
     pub(super) served: Served,
+    pub(super) health: Health,
     /// A controller has news for its host.
     has_news: bool,
     pub(super) is_stopping: bool,
@@ -178,6 +180,7 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
             match error {
                 DeviceError::Stopped { .. } => self.warn(Warning::STOPPED),
                 DeviceError::ReadOnly => self.warn(Warning::READ_ONLY),
+                DeviceError::Lost { .. } => self.health.lost += 1,
                 _ => {}
             }
         }
@@ -440,6 +443,7 @@ impl Hosts {
             let scene = Scene {
                 subsystem: &self.subsystem,
                 stats: tasks.device().stats(),
+                health: self.health,
                 place: self.connections[number]
                     .as_ref()
                     .and_then(|place| place.connection.place),
@@ -598,8 +602,12 @@ impl Hosts {
     }
 
     fn warn(&mut self, warning: Warning) {
+        if warning.is_in(self.health.warning) {
+            return;
+        }
+        self.health.warning.0 |= warning.0;
         for controller in self.controllers.iter_mut().flatten() {
-            controller.warn(warning);
+            controller.warn(warning, true);
         }
         self.has_news = true;
     }

@@ -1,6 +1,6 @@
 //! A server and its hosts.
 
-use crate::probe::{BLOCK, FATAL, LOST, Pace, Serving, status};
+use crate::probe::{BLOCK, FATAL, LOST, Pace, Serving, WORN, status};
 use serve::nvme::client::{Client, Command, Manner};
 use serve::nvme::{Digests, Status};
 
@@ -231,6 +231,14 @@ fn what_is_wrong_has_its_status_and_the_next_command_is_served() {
     assert_eq!(page[..8], 18_u64.to_le_bytes());
     assert_eq!((page[8], page[12..14].to_vec()), (1, vec![0, 0x85]));
     assert_eq!(page[64 + 12..64 + 14], [2, 0x85]);
+    // Of all hosts: a block that was lost, and one that was not taken.
+    let health = Command::new(GET_LOG_PAGE)
+        .of(u32::MAX)
+        .with(10, 2 | 127 << 16)
+        .giving(512);
+    let mut late = serving.client();
+    let page = late.admin.ask(health, Vec::new()).expect("a page").data;
+    assert_eq!((page[0], page[160]), (0, 2));
     assert_eq!(serving.end().served.errors, 18);
 }
 
@@ -258,16 +266,44 @@ fn a_device_that_stops_is_told_of() {
     assert_eq!(page[0], 0b100);
     // CSTS: ready, and a fatal status.
     let property = Command::new(0x7f).of(4).with(11, 0x1c);
-    assert_eq!(
-        client
-            .admin
-            .ask(property, Vec::new())
-            .expect("told")
-            .completion
-            .value,
-        0b11
-    );
+    let told = |client: &mut Client| {
+        let told = client.admin.ask(property, Vec::new()).expect("told");
+        told.completion.value
+    };
+    assert_eq!(told(&mut client), 0b11);
+    // Who resets it, or comes now, is told so too: CC off and on.
+    for configuration in [0, 0x0046_0001] {
+        let set = Command::new(0x7f).of(0).with(11, 0x14);
+        let set = set.with(12, configuration);
+        client.admin.ask(set, Vec::new()).expect("set");
+    }
+    assert_eq!(told(&mut client), 0b11);
+    let mut late = serving.client();
+    assert_eq!(told(&mut late), 0b11);
+    let page = late.admin.ask(health, Vec::new()).expect("a page").data;
+    assert_eq!(page[0], 0b100);
     assert!(serving.end_or_fail().is_err(), "the last flush fails");
+}
+
+#[test]
+fn a_worn_out_flash_is_told_of_to_who_comes_later_too() {
+    let serving = Serving::new(Pace::default());
+    let mut client = serving.client();
+    let namespace = Command::new(IDENTIFY).giving(4096);
+    let health = Command::new(GET_LOG_PAGE)
+        .of(u32::MAX)
+        .with(10, 2 | 127 << 16)
+        .giving(512);
+    let told = |client: &mut Client| {
+        let mut ask = |command| client.admin.ask(command, Vec::new()).expect("told").data;
+        (ask(namespace)[99], ask(health)[0])
+    };
+    assert_eq!(told(&mut client), (0, 0));
+    let written = client.write(WORN / BLOCK, &[1; 4096], false);
+    assert_eq!(status(written), Status(0x4020));
+    assert_eq!(told(&mut client), (1, 0b1000));
+    assert_eq!(told(&mut serving.client()), (1, 0b1000));
+    serving.end();
 }
 
 #[test]
