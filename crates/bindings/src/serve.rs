@@ -293,11 +293,11 @@ fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
             py.check_signals()
         });
         interruption = told.err();
-        if interruption.is_some() || stop.load(Ordering::Relaxed) {
-            Control::Stop
-        } else {
-            Control::Continue
+        if interruption.is_some() {
+            // All servers stop together: what one of them ends may wait for another's clients.
+            stop.store(true, Ordering::Relaxed);
         }
+        self::told(&stop)
     };
     let is_mounted = || fuse.as_ref().is_some_and(|mounted| !mounted.is_over());
     let (nbd, nvme, shm) = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The cycle counter of the processor that this runs on: the one place with unsafe code.
+//! The cycle counter of the processor that this runs on.
 #![allow(unsafe_code)]
 
 /// Whether there is a counter that [`cycles`] reads.

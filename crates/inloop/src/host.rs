@@ -22,6 +22,10 @@ const MOST_SAID: u32 = 1 << 24;
 /// Looks at the ring, some ten microseconds, before the processor is offered to others and the
 /// system is asked whether the other side is still there.
 const LOOKS: u32 = 1_000;
+/// How often, and how long between, a socket is tried again that nobody listens at: it is there
+/// before its process listens.
+const KNOCKS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What the firmware did about one command.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +84,7 @@ impl Host {
                 error,
             },
         };
-        let socket = UnixStream::connect(path).map_err(unreachable)?;
+        let socket = knock(path).map_err(unreachable)?;
         Self::over(socket, hello, patience).map_err(|error| match error {
             Ok(error) => error,
             Err(error) => unreachable(error),
@@ -248,5 +252,52 @@ impl Host {
             tag: self.done,
             why: Note::Stopped.find(&self.region).unwrap_or_default(),
         }
+    }
+}
+
+/// Connects, as soon as somebody listens.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process that starts is waited for in real time; no result has it"
+)]
+fn knock(path: &Path) -> io::Result<UnixStream> {
+    for _ in 1..KNOCKS {
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::thread::sleep(PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+    UnixStream::connect(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+    #[test]
+    fn a_process_that_does_not_listen_yet_is_waited_for_and_one_that_never_does_is_not() {
+        let name = format!("entresol-knock-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let late = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(&late, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        let host = std::thread::spawn({
+            let path = path.clone();
+            move || knock(&path).is_ok()
+        });
+        // It has been refused by now, or comes later and need not be.
+        let refused = UnixStream::connect(&path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        listen(&late, 1).unwrap();
+        assert!(host.join().unwrap());
+        drop(late);
+        let never = knock(&path).unwrap_err();
+        assert_eq!(never.kind(), io::ErrorKind::ConnectionRefused);
+        std::fs::remove_file(&path).unwrap();
+        let nothing = knock(&path).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::NotFound);
     }
 }

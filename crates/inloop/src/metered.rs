@@ -156,3 +156,128 @@ impl<P: Platform> Platform for MeteredPlatform<'_, P> {
         self.aside(|platform| platform.wake_at(at, timer));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cycles::cycles;
+    use crate::processor::Processor;
+    use firmware::{Answer, Breakdown, NandOp, Served};
+
+    /// Cycles that each thing takes a platform that is slow.
+    const SLOW: u64 = 40_000;
+    const WORK: Work = Work::LogAppend;
+
+    /// A platform each of whose ways takes so many cycles.
+    struct Busy(u64);
+
+    impl Busy {
+        fn work(&self) {
+            let began = cycles();
+            while cycles() - began < self.0 {
+                core::hint::spin_loop();
+            }
+        }
+    }
+
+    impl Platform for Busy {
+        fn charge(&mut self, at: Time, _: Work) -> Time {
+            self.work();
+            at
+        }
+        fn took(&mut self, _: Work, _: Picos) {
+            self.work();
+        }
+        fn dram(&mut self, at: Time, _: Bytes, _: Bytes, _: bool) -> Time {
+            self.work();
+            at
+        }
+        fn copy_line(&mut self, _: Cell, _: Cell) {
+            self.work();
+        }
+        fn copy_page(&mut self, _: PagePlace, _: PagePlace, _: LineMask) {
+            self.work();
+        }
+        fn load_unit(&mut self, _: Ppa, _: Lpa, _: PagePlace) {
+            self.work();
+        }
+        fn nand(&mut self, _: Time, _: NandCommand) {
+            self.work();
+        }
+        fn respond(&mut self, _: Response) {
+            self.work();
+        }
+        fn request_promotion(&mut self, _: Time, _: Lpa) {
+            self.work();
+        }
+        fn page_arrived(&mut self, _: Time, _: Lpa) {
+            self.work();
+        }
+        fn record(&mut self, _: Record) {
+            self.work();
+        }
+        fn wake_at(&mut self, _: Time, _: Timer) {
+            self.work();
+        }
+    }
+
+    /// What the firmware's own work takes that asks a platform for everything while it is timed,
+    /// by the counter: the median of many, which an interruption now and then does not move.
+    fn median(platform: &mut Busy) -> Picos {
+        let text = "[processor]\nclock = \"1GHz\"\ncycles = \"1/1\"";
+        let mut firmware = Metered {
+            controller: (),
+            meter: Meter::new(Processor::of_text(text).expect("a processor")),
+        };
+        let (now, lpa, place) = (Time::ZERO, Lpa::new(0), PagePlace::Zero);
+        let (request, ppa, tag) = (RequestId::new(0), Ppa::new(0), NandTag::new(0));
+        for _ in 0..101 {
+            firmware.act(platform, |(), platform| {
+                platform.timed(WORK, |platform| {
+                    platform.dram(now, Bytes::ZERO, Bytes::ZERO, false);
+                    platform.dram_behind(now, Bytes::ZERO, Bytes::ZERO, false);
+                    platform.copy_line(Cell::Host(request), Cell::Host(request));
+                    platform.copy_page(place, place, LineMask::EMPTY);
+                    platform.load_unit(ppa, lpa, place);
+                    platform.nand(
+                        now,
+                        NandCommand {
+                            tag,
+                            op: NandOp::Read { ppa },
+                            is_compaction: false,
+                        },
+                    );
+                    platform.respond(Response {
+                        request,
+                        answer: Answer::Written,
+                        at: now,
+                        served: Served::Write,
+                        breakdown: Breakdown::default(),
+                    });
+                    platform.request_promotion(now, lpa);
+                    platform.page_arrived(now, lpa);
+                    platform.took(WORK, Picos::ZERO);
+                    platform.charge(now, Work::CacheInsert);
+                });
+                platform.charge(now, WORK);
+            });
+        }
+        let mut charged = Vec::new();
+        firmware.meter.take_charged(&mut charged);
+        let own = |(work, time)| (work == soc::Timed::Work(WORK)).then_some(time);
+        let mut times: Vec<_> = charged.into_iter().filter_map(own).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    }
+
+    #[test]
+    fn what_the_platform_itself_takes_is_in_no_figure() {
+        let (quick, slow) = (median(&mut Busy(0)), median(&mut Busy(SLOW)));
+        // One of its eleven calls would be more, at a cycle a nanosecond.
+        let most = quick + Picos::from_nanos(SLOW / 2);
+        assert!(
+            slow < most,
+            "{slow} beside a slow platform, {quick} beside a quick one"
+        );
+    }
+}

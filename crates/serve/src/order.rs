@@ -5,13 +5,19 @@
 //! here until its last piece is done, and so does who overlaps one that waits.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use units::{ByteAddr, Bytes};
 
+/// Ranges with gaps between them, in the order of their addresses.
+pub(crate) type Ranges = Rc<[(ByteAddr, Bytes)]>;
+
 /// What a command is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     begin: u64,
     end: u64,
+    /// What of it; if nothing is said, all.
+    parts: Option<Ranges>,
     /// It changes what is there.
     writes: bool,
     /// It takes several commands of the device, one after the other.
@@ -24,6 +30,7 @@ impl Extent {
         Self {
             begin: at.get(),
             end: at.get() + size.get(),
+            parts: None,
             writes: false,
             is_in_pieces: false,
         }
@@ -38,17 +45,48 @@ impl Extent {
         }
     }
 
-    fn excludes(&self, other: &Self) -> bool {
-        (self.writes || other.writes) && self.begin < other.end && other.begin < self.end
+    /// Of a write of several ranges, one after the other; nothing if there is none.
+    pub fn of_ranges(ranges: &Ranges, piece: Bytes) -> Option<Self> {
+        let ((first, _), (last, size)) = (ranges.first()?, ranges.last()?);
+        let size = Bytes::new(last.get() + size.get() - first.get());
+        let has_gaps = ranges.len() > 1;
+        let pieces = size.get().div_ceil(piece.get());
+        Some(Self {
+            parts: has_gaps.then(|| Rc::clone(ranges)),
+            is_in_pieces: has_gaps || pieces > 1,
+            ..Self::write(*first, size, pieces)
+        })
     }
+
+    fn excludes(&self, other: &Self) -> bool {
+        (self.writes || other.writes)
+            && self.begin < other.end
+            && other.begin < self.end
+            && match (&self.parts, &other.parts) {
+                (None, None) => true,
+                (Some(parts), None) => meets(parts, other.begin, other.end),
+                (None, Some(parts)) => meets(parts, self.begin, self.end),
+                (Some(parts), Some(others)) => {
+                    let mut others = others.iter();
+                    others.any(|(at, size)| meets(parts, at.get(), at.get() + size.get()))
+                }
+            }
+    }
+}
+
+/// Whether one of the ranges has bytes from `begin` to `end`.
+fn meets(ranges: &[(ByteAddr, Bytes)], begin: u64, end: u64) -> bool {
+    let next = ranges.partition_point(|(at, size)| at.get() + size.get() <= begin);
+    ranges.get(next).is_some_and(|(at, _)| at.get() < end)
 }
 
 /// Commands in pieces that are with the device, and who waits for them.
 pub(crate) struct Order<J> {
     in_pieces: Vec<(usize, Extent)>,
-    waiting: VecDeque<J>,
-    /// One of those in pieces has ended since those who wait were last looked at.
-    is_stale: bool,
+    waiting: VecDeque<(J, Extent)>,
+    /// So many of those who wait have been looked at since one in pieces has ended, and wait on:
+    /// nobody behind them changes that.
+    looked_at: usize,
 }
 
 impl<J> Default for Order<J> {
@@ -56,7 +94,7 @@ impl<J> Default for Order<J> {
         Self {
             in_pieces: Vec::new(),
             waiting: VecDeque::new(),
-            is_stale: false,
+            looked_at: 0,
         }
     }
 }
@@ -67,30 +105,29 @@ impl<J: crate::tasks::Job> Order<J> {
         self.waiting.is_empty()
     }
 
-    /// Gives a job back that may start; keeps it otherwise.
-    pub fn admit(&mut self, job: J) -> Option<J> {
-        if self.in_pieces.is_empty() || !self.is_excluded(&job, self.waiting.len()) {
-            return Some(job);
+    /// Gives a job back that may start, with what it is about; keeps it otherwise.
+    pub fn admit(&mut self, job: J) -> Option<(J, Option<Extent>)> {
+        let Some(extent) = job.extent() else {
+            return Some((job, None));
+        };
+        if self.in_pieces.is_empty() || !self.is_excluded(&extent, self.waiting.len()) {
+            return Some((job, Some(extent)));
         }
-        self.waiting.push_back(job);
+        self.looked_at += usize::from(self.looked_at == self.waiting.len());
+        self.waiting.push_back((job, extent));
         None
     }
 
     /// Whether a job that is in pieces, or one of the first `before` who wait, stands before it.
-    fn is_excluded(&self, job: &J, before: usize) -> bool {
-        let Some(extent) = job.extent() else {
-            return false;
-        };
-        let under_way = self.in_pieces.iter().map(|(_, extent)| *extent);
-        let waiting = self.waiting.iter().take(before).filter_map(J::extent);
-        under_way
-            .chain(waiting)
-            .any(|other| other.excludes(&extent))
+    fn is_excluded(&self, extent: &Extent, before: usize) -> bool {
+        let under_way = self.in_pieces.iter().map(|(_, other)| other);
+        let waiting = self.waiting.iter().take(before).map(|(_, other)| other);
+        under_way.chain(waiting).any(|other| other.excludes(extent))
     }
 
     /// A task has begun a job.
-    pub fn started(&mut self, task: usize, job: &J) {
-        let extent = job.extent().filter(|extent| extent.is_in_pieces);
+    pub fn started(&mut self, task: usize, extent: Option<Extent>) {
+        let extent = extent.filter(|extent| extent.is_in_pieces);
         self.in_pieces.extend(extent.map(|extent| (task, extent)));
     }
 
@@ -98,18 +135,21 @@ impl<J: crate::tasks::Job> Order<J> {
     pub fn ended(&mut self, task: usize) {
         let before = self.in_pieces.len();
         self.in_pieces.retain(|(other, _)| *other != task);
-        self.is_stale |= self.in_pieces.len() != before;
+        if self.in_pieces.len() != before {
+            self.looked_at = 0;
+        }
     }
 
     /// The next one of those who wait that may start.
-    pub fn next(&mut self) -> Option<J> {
-        if !self.is_stale {
-            return None;
+    pub fn next(&mut self) -> Option<(J, Option<Extent>)> {
+        while let Some((_, extent)) = self.waiting.get(self.looked_at) {
+            if !self.is_excluded(extent, self.looked_at) {
+                let (job, extent) = self.waiting.remove(self.looked_at)?;
+                return Some((job, Some(extent)));
+            }
+            self.looked_at += 1;
         }
-        let is_free = |nth: &usize| !self.is_excluded(&self.waiting[*nth], *nth);
-        let free = (0..self.waiting.len()).find(is_free);
-        self.is_stale = free.is_some();
-        self.waiting.remove(free?)
+        None
     }
 }
 
@@ -129,7 +169,7 @@ mod tests {
         async fn perform<D: Device>(self, _: &D, (): &mut ()) {}
 
         fn extent(&self) -> Option<Extent> {
-            self.1
+            self.1.clone()
         }
     }
 
@@ -146,8 +186,8 @@ mod tests {
     /// Admits a command; whether it started, as the task of its number.
     fn starts(order: &mut Order<Command>, command: Command) -> bool {
         match order.admit(command) {
-            Some(job) => {
-                order.started(job.0 as usize, &job);
+            Some((job, extent)) => {
+                order.started(job.0 as usize, extent);
                 true
             }
             None => false,
@@ -168,9 +208,9 @@ mod tests {
         order.ended(0);
         // The device keeps the order of these two.
         for due in [1, 2] {
-            let next = order.next().expect("it may start");
+            let (next, extent) = order.next().expect("it may start");
             assert_eq!(next.0, due);
-            order.started(due as usize, &next);
+            order.started(due as usize, extent);
         }
         assert!(order.is_empty() && order.next().is_none());
     }
@@ -182,11 +222,11 @@ mod tests {
         assert!(!starts(&mut order, write(1, 50, 100, 4)));
         assert!(!starts(&mut order, read(2, 120, 1)));
         order.ended(0);
-        let next = order.next().expect("the second one");
-        order.started(1, &next);
+        let (_, extent) = order.next().expect("the second one");
+        order.started(1, extent);
         assert_eq!(order.next(), None, "the read waits for it");
         order.ended(1);
-        assert_eq!(order.next().map(|job| job.0), Some(2));
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(2));
     }
 
     #[test]
@@ -196,5 +236,86 @@ mod tests {
         assert!(starts(&mut order, write(1, 0, 100, 1)));
         assert!(starts(&mut order, write(2, 0, 100, 2)));
         assert!(!starts(&mut order, read(3, 0, 1)));
+    }
+
+    #[test]
+    fn who_is_between_the_ranges_of_a_command_does_not_wait() {
+        let ranges = |ranges: &[(u64, u64)]| {
+            let of = |(at, size): &(u64, u64)| (ByteAddr::new(*at), Bytes::new(*size));
+            let ranges: Ranges = ranges.iter().map(of).collect();
+            Extent::of_ranges(&ranges, Bytes::new(100))
+        };
+        let mut order = Order::default();
+        let some = Command(0, ranges(&[(0, 10), (50, 10), (90, 10)]));
+        assert!(starts(&mut order, some));
+        for at in [10, 40, 60, 80, 100] {
+            assert!(starts(&mut order, write(1, at, 10, 1)), "{at}");
+        }
+        let between = Command(2, ranges(&[(20, 10), (70, 20)]));
+        assert!(starts(&mut order, between));
+        for (at, size) in [(9, 1), (0, 100), (45, 6), (59, 2), (85, 6), (99, 9)] {
+            assert!(!starts(&mut order, read(3, at, size)), "{at}");
+        }
+        let behind = Command(4, ranges(&[(12, 2), (95, 1)]));
+        assert!(!starts(&mut order, behind));
+        assert_eq!(ranges(&[]), None);
+        assert_eq!(
+            ranges(&[(0, 300)]),
+            write(0, 0, 300, 3).1,
+            "one is a range like others"
+        );
+    }
+
+    /// Any number of commands, against the rule written out.
+    #[test]
+    fn who_may_start_is_who_overlaps_nobody_before_him() {
+        const STEPS: u64 = 3000;
+        let mut order = Order::default();
+        let (mut running, mut waiting) = (Vec::new(), Vec::new());
+        let mut state = 1_u64;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        let stands_before = |one: &(u32, u64, u64, u64), other: &(u32, u64, u64, u64)| {
+            one.1 < other.1 + other.2 && other.1 < one.1 + one.2
+        };
+        for number in 0..STEPS as u32 {
+            let one = (number, draw(60), 1 + draw(12), 1 + draw(2));
+            let before = running.iter().chain(&waiting);
+            let may = !before
+                .filter(|(number, _, _, pieces)| {
+                    *pieces > 1 || waiting.iter().any(|it| it.0 == *number)
+                })
+                .any(|other| stands_before(other, &one));
+            assert_eq!(starts(&mut order, write(one.0, one.1, one.2, one.3)), may);
+            match may {
+                true => running.push(one),
+                false => waiting.push(one),
+            }
+            if running.len() + waiting.len() < 20 {
+                continue;
+            }
+            let ended = running.remove(draw(running.len() as u64) as usize);
+            order.ended(ended.0 as usize);
+            // Each that may start, in order; those behind see it as started.
+            let mut place = 0;
+            while place < waiting.len() {
+                let one: (u32, u64, u64, u64) = waiting[place];
+                let in_pieces = running.iter().filter(|it: &&(u32, u64, u64, u64)| it.3 > 1);
+                let mut before = in_pieces.chain(&waiting[..place]);
+                if before.any(|other| stands_before(other, &one)) {
+                    place += 1;
+                    continue;
+                }
+                let (job, extent) = order.next().expect("one may start");
+                assert_eq!(job.0, one.0);
+                order.started(one.0 as usize, extent);
+                running.push(waiting.remove(place));
+            }
+            assert_eq!(order.next(), None);
+        }
     }
 }

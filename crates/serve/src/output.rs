@@ -9,6 +9,8 @@ const GATHER: usize = 64;
 /// A buffer larger than this is not kept for the next request.
 const MOST_KEPT: usize = 1 << 20;
 const MOST_BUFFERS: usize = 256;
+/// Small answers go into one piece up to about so many bytes: it is freed when all of it was sent.
+const MOST_SMALL: usize = 64 << 10;
 
 /// Buffers of requests that are over.
 #[derive(Default)]
@@ -61,7 +63,8 @@ impl Output {
 
     /// Adds a few bytes behind others.
     pub fn small(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
-        if !self.segments.back().is_some_and(|segment| segment.is_open) {
+        let has_room = |last: &Segment| last.is_open && last.bytes.len() < MOST_SMALL;
+        if !self.segments.back().is_some_and(has_room) {
             self.segments.push_back(Segment {
                 bytes: Vec::new(),
                 sent: 0,
@@ -115,4 +118,27 @@ impl Output {
 /// Whether a socket's error goes by itself.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that is always behind, and never stands still.
+    #[test]
+    fn what_was_sent_is_not_kept_for_who_is_always_behind() {
+        const ANSWER: usize = 24;
+        let (mut output, mut buffers) = (Output::default(), Buffers::default());
+        let add = |output: &mut Output| output.small(|out| out.extend([7; ANSWER]));
+        add(&mut output);
+        for _ in 0..20_000 {
+            add(&mut output);
+            output.was_sent(ANSWER, &mut buffers);
+            assert_eq!(output.unsent(), ANSWER);
+            let kept: usize = output.segments.iter().map(|one| one.bytes.len()).sum();
+            assert!(kept < MOST_SMALL + 2 * ANSWER, "{kept}");
+        }
+        output.was_sent(ANSWER, &mut buffers);
+        assert!(output.segments.is_empty());
+    }
 }

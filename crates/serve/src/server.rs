@@ -300,20 +300,20 @@ where
             }
         }
         // Who does not take his answers is not waited for; the device ends what it has.
-        self.drain();
+        self.drain()?;
         self.protocol.end(&mut self.tasks);
-        self.drain();
-        Ok(())
+        self.drain()
     }
 
-    fn drain(&mut self) {
+    /// Until the device has nothing. What it has may wait for another server's clients: that is
+    /// not spun for.
+    fn drain(&mut self) -> Result<(), ServerError> {
         while !self.tasks.is_empty() {
-            if !self.round()
-                && let Turned::Early(span) = self.tasks.turned()
-            {
-                wait(span);
+            if !self.round() {
+                self.sleep()?;
             }
         }
+        Ok(())
     }
 }
 

@@ -99,14 +99,23 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
     /// Hands a job to the device: now, for the device serves in the order of first polls; unless it
     /// overlaps an earlier one that is done in pieces.
     pub fn submit(&mut self, job: J) {
-        if let Some(job) = self.order.admit(job) {
-            self.start(job);
+        if let Some((job, extent)) = self.order.admit(job) {
+            self.start(job, extent);
+            self.start_waiting();
         }
     }
 
-    fn start(&mut self, job: J) {
+    /// Starts those that waited for a job that has ended. One after the other, not each by the one
+    /// before it: many may be done when they are first polled.
+    fn start_waiting(&mut self) {
+        while let Some((job, extent)) = self.order.next() {
+            self.start(job, extent);
+        }
+    }
+
+    fn start(&mut self, job: J, extent: Option<Extent>) {
         let index = self.free.pop().unwrap_or_else(|| self.open());
-        self.order.started(index, &job);
+        self.order.started(index, extent);
         self.running += 1;
         self.tasks[index].exchange.job.replace(Some(job));
         self.poll(index);
@@ -147,9 +156,6 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         self.free.push(index);
         self.running -= 1;
         self.order.ended(index);
-        while let Some(job) = self.order.next() {
-            self.start(job);
-        }
     }
 
     /// Polls the tasks that were woken. Says whether there were any.
@@ -165,6 +171,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             let mut bits = self.woken[group].0.swap(0, Ordering::SeqCst);
             while bits != 0 {
                 self.poll(group * GROUP + bits.trailing_zeros() as usize);
+                self.start_waiting();
                 bits &= bits - 1;
             }
         }
@@ -236,7 +243,7 @@ impl Wake for TaskWaker {
 mod tests {
     use super::*;
     use crate::testing::Turning;
-    use units::ByteAddr;
+    use units::{ByteAddr, Bytes};
 
     /// Reads of so many turns, one after the other; what comes of it is its name.
     struct Reads(char, Vec<usize>);
@@ -285,6 +292,44 @@ mod tests {
         assert_eq!(finished(&mut tasks), "a");
         assert_eq!(device.turns.get(), 9, "the device is not turned for nobody");
         assert!(tasks.is_empty() && !tasks.turn(100));
+    }
+
+    /// A job about all there is: in pieces, of so many turns, or done at once.
+    struct Whole(usize);
+
+    impl Job for Whole {
+        type Done = usize;
+        type Memory = ();
+
+        async fn perform<D: Device>(self, device: &D, (): &mut ()) -> usize {
+            if self.0 > 0 {
+                let read = device.read(ByteAddr::new(0), &mut vec![0; self.0]).await;
+                read.expect("read");
+            }
+            self.0
+        }
+
+        fn extent(&self) -> Option<Extent> {
+            let pieces = if self.0 > 0 { 2 } else { 1 };
+            Some(Extent::write(ByteAddr::new(0), Bytes::from_kib(4), pieces))
+        }
+    }
+
+    #[test]
+    fn however_many_that_waited_are_done_at_once_when_they_may_start() {
+        const COUNT: usize = 20_000;
+        let device = Turning::default();
+        let bell = Arc::new(Bell::new().expect("a file"));
+        let mut tasks = Tasks::new(&device, bell);
+        tasks.submit(Whole(3));
+        for _ in 0..COUNT {
+            tasks.submit(Whole(0));
+        }
+        assert!(tasks.next_finished().is_none(), "they wait");
+        assert!(tasks.turn(3));
+        let done: Vec<_> = core::iter::from_fn(|| tasks.next_finished()).collect();
+        assert_eq!((done[0], done.len()), (3, 1 + COUNT));
+        assert!(tasks.is_empty());
     }
 
     #[test]

@@ -6,13 +6,13 @@ use super::perform::ROOM;
 use super::session::{Capsule, Event, Session};
 use super::status::{Completion, Status};
 use super::wire::{Breach, CommandId, Fatal, Pdu, digest};
+use crate::order::Ranges;
 use crate::output::{Buffers, Output, is_passing};
 use crate::stream::Stream;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use units::{ByteAddr, Bytes};
 
 /// Bytes that are read from a socket at once.
 const INPUT: usize = 256 << 10;
@@ -103,7 +103,7 @@ pub(super) enum Held {
 pub(super) struct Started {
     pub command: CommandId,
     pub operation: Operation,
-    pub ranges: Vec<(ByteAddr, Bytes)>,
+    pub ranges: Option<Ranges>,
     pub data: Vec<u8>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, MOST_DATA, NAMESPACE, admin};
 use super::identify::{self, ERRORS, EVENTS_LESS_ONE, MOST_ENTRIES, structure};
-use super::logs::{self, Failure, Warning, page};
+use super::logs::{self, Failure, Health, Warning, page};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use super::wire::CommandId;
@@ -58,7 +58,8 @@ pub(super) enum Reply {
     Later,
     /// The host takes its leave: what was acknowledged is to be flushed.
     Shutdown,
-    /// The controller is reset: these, which waited for events, wait no more.
+    /// The controller is reset, and its I/O queues are no more. These, which waited for events,
+    /// wait no more.
     Reset(Vec<CommandId>),
 }
 
@@ -66,6 +67,7 @@ pub(super) enum Reply {
 pub(super) struct Scene<'a> {
     pub subsystem: &'a Subsystem,
     pub stats: DeviceStats,
+    pub health: Health,
     /// Where the host has come.
     pub place: Option<SocketAddr>,
 }
@@ -92,12 +94,14 @@ pub(super) struct Controller {
     keep_alive: Duration,
     configuration: u32,
     is_ready: bool,
-    has_failed: bool,
+    /// It was enabled as it cannot be.
+    is_misconfigured: bool,
+    /// The device has: no reset brings it back.
+    has_stopped: bool,
     shutdown: Shutdown,
     /// Requests for events that wait.
     events: Vec<CommandId>,
     events_wanted: u32,
-    warning: Warning,
     has_news: bool,
     failures: VecDeque<Failure>,
     failed: u64,
@@ -117,11 +121,11 @@ impl Controller {
             keep_alive: Duration::ZERO,
             configuration: 0,
             is_ready: false,
-            has_failed: false,
+            is_misconfigured: false,
+            has_stopped: false,
             shutdown: Shutdown::No,
             events: Vec::new(),
             events_wanted: 0,
-            warning: Warning::default(),
             has_news: false,
             failures: VecDeque::new(),
             failed: 0,
@@ -156,7 +160,8 @@ impl Controller {
                     Shutdown::UnderWay => 1,
                     Shutdown::Done => 2,
                 };
-                u64::from(self.is_ready) | u64::from(self.has_failed) << 1 | shutdown << 2
+                let has_failed = self.is_misconfigured || self.has_stopped;
+                u64::from(self.is_ready) | u64::from(has_failed) << 1 | shutdown << 2
             }
             _ => return Err(Status::FIELD),
         })
@@ -177,19 +182,29 @@ impl Controller {
             let entries = field(self.configuration, 16, 8);
             let is_fit = set == 0 && page == 0 && (self.is_discovery || entries == 0x46);
             self.is_ready = is_fit;
-            self.has_failed |= !is_fit;
+            self.is_misconfigured = !is_fit;
             self.shutdown = Shutdown::No;
         } else if was_on && !is_on {
-            self.is_ready = false;
-            self.has_failed = false;
-            self.shutdown = Shutdown::No;
-            return Ok(Reply::Reset(core::mem::take(&mut self.events)));
+            return Ok(Reply::Reset(self.reset()));
         }
         if field(self.configuration, 14, 2) != 0 && self.shutdown == Shutdown::No {
             self.shutdown = Shutdown::UnderWay;
             return Ok(Reply::Shutdown);
         }
         Ok(Reply::Value(0))
+    }
+
+    /// Off, as it was when it was new but for the keep alive, which its connect has set: who waited
+    /// for events.
+    fn reset(&mut self) -> Vec<CommandId> {
+        self.is_ready = false;
+        self.is_misconfigured = false;
+        self.shutdown = Shutdown::No;
+        self.queues = MOST_QUEUES;
+        self.is_caching = true;
+        self.events_wanted = 0;
+        self.has_news = false;
+        core::mem::take(&mut self.events)
     }
 
     /// What was acknowledged is flushed, or never will be.
@@ -226,14 +241,16 @@ impl Controller {
 
     fn identify(&self, entry: &Entry, scene: &Scene<'_>) -> Result<Reply, Status> {
         let (subsystem, namespace) = (scene.subsystem, entry.namespace());
+        let is_read_only = Warning::READ_ONLY.is_in(scene.health.warning);
         let data = match entry.dword(10) as u8 {
             structure::CONTROLLER => identify::controller(subsystem, self.id, self.is_discovery),
             _ if self.is_discovery => return Err(Status::FIELD),
             structure::ACTIVE if namespace >= 0xffff_fffe => return Err(Status::NAMESPACE),
             structure::ACTIVE => identify::active(namespace),
-            structure::NAMESPACE if namespace == NAMESPACE => identify::namespace(subsystem),
-            // What all namespaces have in common.
-            structure::NAMESPACE if namespace == u32::MAX => identify::namespace(subsystem),
+            // Of all namespaces: what they have in common.
+            structure::NAMESPACE if matches!(namespace, NAMESPACE | u32::MAX) => {
+                identify::namespace(subsystem, is_read_only)
+            }
             structure::DESCRIPTORS if namespace == NAMESPACE => identify::descriptors(subsystem),
             structure::NAMESPACE | structure::DESCRIPTORS => return Err(Status::NAMESPACE),
             structure::SET_NAMESPACE | structure::SET_CONTROLLER => match entry.dword(11) >> 24 {
@@ -258,7 +275,7 @@ impl Controller {
             page::COMMANDS => logs::commands(self.is_discovery),
             page::ERRORS => logs::errors(&self.failures, ERRORS),
             _ if self.is_discovery => return Err(Status::LOG_PAGE),
-            page::HEALTH => logs::health(&scene.stats, self.warning, self.failed),
+            page::HEALTH => logs::health(&scene.stats, scene.health, self.failed),
             page::FIRMWARE => logs::firmware(),
             // Namespaces do not change.
             page::CHANGED => vec![0; 4096],
@@ -335,12 +352,10 @@ impl Controller {
         });
     }
 
-    /// Something critical has happened.
-    pub fn warn(&mut self, warning: Warning) {
-        let before = self.warning;
-        self.warning.0 |= warning.0;
-        self.has_failed |= warning == Warning::STOPPED;
-        self.has_news |= self.warning != before && self.events_wanted & u32::from(warning.0) != 0;
+    /// Something critical has happened; it is news unless it had before the controller was.
+    pub fn warn(&mut self, warning: Warning, is_news: bool) {
+        self.has_stopped |= Warning::STOPPED.is_in(warning);
+        self.has_news |= is_news && self.events_wanted & u32::from(warning.0) != 0;
     }
 
     /// A request for events that can be answered now, and with what.

@@ -139,6 +139,7 @@ impl Hosts {
         let id = self.free_id();
         let mut controller = Controller::new(id, is_discovery, host, number, now());
         controller.set_keep_alive(entry.dword(12));
+        controller.warn(self.health.warning, false);
         self.served.controllers += 1;
         let free = self.controllers.iter().position(Option::is_none);
         let place = free.unwrap_or_else(|| {

@@ -100,8 +100,8 @@ fn serial(subsystem: &Subsystem) -> String {
     id[..10].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The namespace.
-pub(super) fn namespace(subsystem: &Subsystem) -> Vec<u8> {
+/// The namespace, which may be one that can only be read.
+pub(super) fn namespace(subsystem: &Subsystem, is_read_only: bool) -> Vec<u8> {
     let blocks = subsystem.blocks().to_le_bytes();
     let size = u128::from(subsystem.size().get()).to_le_bytes();
     let mut out = Structure::new();
@@ -113,6 +113,7 @@ pub(super) fn namespace(subsystem: &Subsystem) -> Vec<u8> {
         // What is deallocated reads as zeroes; write zeroes can deallocate.
         .put(33, &[0b1001])
         .put(48, &size)
+        .put(99, &[u8::from(is_read_only)])
         .put(104, &subsystem.id())
         // The one format: blocks without metadata.
         .put(128, &(u32::from(subsystem.shift()) << 16).to_le_bytes());

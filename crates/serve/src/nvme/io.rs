@@ -4,6 +4,7 @@ use super::entry::{EVERY_NAMESPACE, Entry, MOST_DATA, NAMESPACE};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use super::wire::{u32_at, u64_at};
+use crate::order::Ranges;
 use port::Acknowledge;
 use units::{ByteAddr, Bytes, TxId};
 
@@ -44,6 +45,8 @@ const DEALLOCATE: u32 = 1 << 25;
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// Bytes of a range of dataset management.
 const RANGE_BYTES: usize = 16;
+/// Ranges of a command.
+const MOST_RANGES: u32 = 256;
 /// Attribute of dataset management: deallocate.
 const DATASET_DEALLOCATE: u32 = 1 << 2;
 
@@ -142,7 +145,8 @@ impl Operation {
             opcode::DATASET => {
                 let ranges = (entry.dword(10) & 0xff) + 1;
                 // Linux sends room for all ranges that there may be.
-                return match entry.length() >= ranges * RANGE_BYTES as u32 {
+                let fit = ranges * RANGE_BYTES as u32..=MOST_RANGES * RANGE_BYTES as u32;
+                return match fit.contains(&entry.length()) {
                     true => Ok(Self::Trim { ranges }),
                     false => Err(Status::LENGTH),
                 };
@@ -223,9 +227,10 @@ impl Operation {
     /// Bytes that it holds while it is with the device.
     pub(super) fn weight(&self) -> usize {
         match self {
+            // What there is beside what the host thinks.
+            Self::Compare { size, .. } => 2 * size.get() as usize,
             Self::Read { size, .. }
             | Self::Write { size, .. }
-            | Self::Compare { size, .. }
             | Self::Load { size, .. }
             | Self::Store { size, .. } => size.get() as usize,
             Self::Trim { ranges } => *ranges as usize * RANGE_BYTES,
@@ -253,18 +258,26 @@ fn blocks(first: u64, count: u64, subsystem: &Subsystem) -> Result<(ByteAddr, By
     Ok((ByteAddr::new(first << shift), Bytes::new(count << shift)))
 }
 
-/// The ranges that a host gives up.
-pub(super) fn ranges(
-    entry: &Entry,
-    data: &[u8],
-    subsystem: &Subsystem,
-) -> Result<Vec<(ByteAddr, Bytes)>, Status> {
+/// The ranges that a host gives up, each block once, in the order of their addresses.
+pub(super) fn ranges(entry: &Entry, data: &[u8], subsystem: &Subsystem) -> Result<Ranges, Status> {
     if entry.dword(11) & DATASET_DEALLOCATE == 0 {
         // Hints about use, of which the device makes nothing.
-        return Ok(Vec::new());
+        return Ok(Ranges::default());
     }
     let range = |bytes: &[u8]| blocks(u64_at(bytes, 8), u64::from(u32_at(bytes, 4)), subsystem);
     let count = (entry.dword(10) & 0xff) as usize + 1;
     let ranges = data.chunks_exact(RANGE_BYTES).take(count);
-    ranges.map(range).collect()
+    let mut ranges = ranges.map(range).collect::<Result<Vec<_>, _>>()?;
+    ranges.sort_unstable();
+    let mut merged: Vec<(ByteAddr, Bytes)> = Vec::with_capacity(ranges.len());
+    for (at, size) in ranges.into_iter().filter(|(_, size)| *size > Bytes::ZERO) {
+        let end = at.get() + size.get();
+        match merged.last_mut() {
+            Some((first, size)) if first.get() + size.get() >= at.get() => {
+                *size = Bytes::new(size.get().max(end - first.get()));
+            }
+            _ => merged.push((at, size)),
+        }
+    }
+    Ok(merged.into())
 }

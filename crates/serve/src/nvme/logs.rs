@@ -60,8 +60,23 @@ impl Warning {
     pub const READ_ONLY: Self = Self(1 << 3);
 }
 
+impl Warning {
+    /// Whether it is among these.
+    pub fn is_in(self, others: Self) -> bool {
+        others.0 & self.0 != 0
+    }
+}
+
+/// What has happened to the device since the server has it, which every controller tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Health {
+    pub warning: Warning,
+    /// Commands for which the flash had lost blocks, or did not take them.
+    pub lost: u64,
+}
+
 /// Health (SMART). Temperature, spare and wear are not reported: the ports of a device have none.
-pub(super) fn health(stats: &DeviceStats, warning: Warning, failures: u64) -> Vec<u8> {
+pub(super) fn health(stats: &DeviceStats, health: Health, failures: u64) -> Vec<u8> {
     let mut out = vec![0; 512];
     let mut put = |at: usize, value: u64| {
         out[at..at + 16].copy_from_slice(&u128::from(value).to_le_bytes());
@@ -76,8 +91,9 @@ pub(super) fn health(stats: &DeviceStats, warning: Warning, failures: u64) -> Ve
     );
     put(64, ports.iter().map(|port| port.reads).sum());
     put(80, ports.iter().map(|port| port.writes).sum());
+    put(160, health.lost);
     put(176, failures);
-    out[0] = warning.0;
+    out[0] = health.warning.0;
     out
 }
 

@@ -13,6 +13,7 @@
 pub mod client;
 mod connection;
 mod controller;
+mod ending;
 mod entry;
 mod fabrics;
 mod identify;

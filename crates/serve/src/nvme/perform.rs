@@ -3,10 +3,12 @@
 use super::io::Operation;
 use super::status::Status;
 use super::wire::{CommandId, MOST_PREFIX};
-use crate::order::Extent;
+use crate::order::{Extent, Ranges};
 use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
 use crate::tasks::Job;
-use port::{Acknowledge, Atomicity, Completion, Device, DeviceError, TxOptions};
+use port::{
+    Acknowledge, Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload, TxOptions,
+};
 use units::{ByteAddr, Bytes, TxId};
 
 /// Room in front of read bytes for the longest header.
@@ -21,7 +23,7 @@ pub(super) struct Submission {
     pub command: CommandId,
     pub operation: Operation,
     /// Of [`Operation::Trim`].
-    pub ranges: Vec<(ByteAddr, Bytes)>,
+    pub ranges: Option<Ranges>,
     /// Bytes from the host, or an empty buffer for what is read.
     pub data: Vec<u8>,
     /// What it counts for with its connection.
@@ -57,18 +59,11 @@ pub(super) enum Answer {
 
 impl Job for Submission {
     type Done = Done;
-    /// What a compare reads.
-    type Memory = Vec<u8>;
+    type Memory = ();
 
-    async fn perform<D: Device>(mut self, device: &D, memory: &mut Vec<u8>) -> Done {
-        let outcome = perform(
-            device,
-            &self.operation,
-            &self.ranges,
-            &mut self.data,
-            memory,
-        )
-        .await;
+    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+        let ranges = self.ranges.as_deref().unwrap_or_default();
+        let outcome = perform(device, &self.operation, ranges, &mut self.data).await;
         let is_write = matches!(
             self.operation,
             Operation::Write { .. } | Operation::Store { .. }
@@ -101,15 +96,7 @@ impl Job for Submission {
                 let piece = if *may_deallocate { PIECE } else { ZERO_PIECE };
                 Some(Extent::write(*at, *size, size.get().div_ceil(piece.get())))
             }
-            // From the first byte of them to the last.
-            Operation::Trim { .. } => {
-                let first = self.ranges.iter().map(|(at, _)| at.get()).min()?;
-                let ends = self.ranges.iter().map(|(at, size)| at.get() + size.get());
-                let size = Bytes::new(ends.max()? - first);
-                let count = |(_, size): &(_, Bytes)| size.get().div_ceil(PIECE.get());
-                let count = self.ranges.iter().map(count).sum();
-                Some(Extent::write(ByteAddr::new(first), size, count))
-            }
+            Operation::Trim { .. } => Extent::of_ranges(self.ranges.as_ref()?, PIECE),
             _ => None,
         }
     }
@@ -120,7 +107,6 @@ async fn perform(
     operation: &Operation,
     ranges: &[(ByteAddr, Bytes)],
     data: &mut Vec<u8>,
-    memory: &mut Vec<u8>,
 ) -> Result<Answer, DeviceError> {
     let took = |done: Completion| Answer::Done(done.took().get());
     Ok(match *operation {
@@ -129,13 +115,13 @@ async fn perform(
             Answer::Read(0)
         }
         Operation::Write { at, when, .. } => {
-            device.write_blocks(at, data, when).await?;
+            change(device, Command::WriteBlocks(when), at, Payload::Out(data)).await?;
             Answer::Done(0)
         }
         Operation::Compare { at, .. } => {
-            memory.resize(data.len(), 0);
-            device.read_blocks(at, memory).await?;
-            match memory == data {
+            let mut found = vec![0; data.len()];
+            device.read_blocks(at, &mut found).await?;
+            match found == *data {
                 true => Answer::Done(0),
                 false => Answer::Different,
             }
@@ -170,20 +156,36 @@ async fn perform(
             let done = device.read(at, room(data, size)).await?;
             Answer::Read(done.took().get())
         }
-        Operation::Store { at, tx, .. } => took(device.write(at, data, tx).await?),
+        Operation::Store { at, tx, .. } => {
+            took(change(device, Command::Write(tx), at, Payload::Out(data)).await?)
+        }
         Operation::Persist => took(device.persist().await?),
         Operation::Recover => took(device.drain().await?),
         Operation::Begin { lines, may_split } => {
             let options = TxOptions {
                 lines,
                 may_split,
-                ..TxOptions::default()
+                conflict: Conflict::Refuse,
             };
             Answer::Begun(device.begin(options).await?)
         }
         Operation::Commit(tx) => in_parts(device.commit(tx).await?),
         Operation::Abort(tx) => in_parts(device.abort(tx).await?),
     })
+}
+
+/// Changes a range, or says that it cannot now: for a host that ends its transaction when it likes,
+/// and may itself wait for a command behind this one, no other host waits.
+async fn change(
+    device: &impl Device,
+    command: Command,
+    at: ByteAddr,
+    payload: Payload<'_>,
+) -> Result<Completion, DeviceError> {
+    let (done, _) = device
+        .request(command, at, payload, Conflict::Refuse)
+        .await?;
+    Ok(done)
 }
 
 /// Room for so many bytes, behind that for the answer's head.
@@ -204,7 +206,7 @@ fn in_parts((done, atomicity): (Completion, Atomicity)) -> Answer {
 
 async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
     for (at, size) in pieces(at, size, PIECE) {
-        device.trim(at, size).await?;
+        change(device, Command::Trim, at, Payload::None(size)).await?;
         give_way().await;
     }
     Ok(())
@@ -212,9 +214,14 @@ async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), D
 
 async fn write_zeroes(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
     for (at, size) in pieces(at, size, ZERO_PIECE) {
-        let zeroes = &ZEROES[..size.get() as usize];
-        let written = device.write_blocks(at, zeroes, Acknowledge::Accepted);
-        written.await?;
+        let zeroes = Payload::Out(&ZEROES[..size.get() as usize]);
+        change(
+            device,
+            Command::WriteBlocks(Acknowledge::Accepted),
+            at,
+            zeroes,
+        )
+        .await?;
         give_way().await;
     }
     Ok(())

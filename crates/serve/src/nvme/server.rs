@@ -3,9 +3,10 @@
 
 use super::connection::{Connection, Held, Opened, Started};
 use super::controller::{Controller, Reply, Scene};
+use super::ending::abandon;
 use super::entry::{Entry, FABRICS, NAMESPACE, Source};
 use super::io::{self, Operation};
-use super::logs::Warning;
+use super::logs::{Health, Warning};
 use super::perform::{Answer, Done, ROOM, Submission};
 use super::session::Capsule;
 use super::status::Status;
@@ -35,6 +36,8 @@ pub struct Limits {
     pub connections: usize,
     /// Controllers at once; others are told that it is busy.
     pub controllers: usize,
+    /// Open transactions of a controller; one more is refused.
+    pub transactions: usize,
     /// A connection that belongs to no controller by then ends.
     pub handshake: Duration,
     /// How long a connection that ends, or a server that stops, waits for hosts to take their
@@ -47,6 +50,7 @@ impl Default for Limits {
         Self {
             connections: 128,
             controllers: 16,
+            transactions: 1024,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
         }
@@ -86,6 +90,7 @@ pub fn serve<D: Device + Drive>(
         next_id: 1,
         buffers: Buffers::default(),
         served: Served::default(),
+        health: Health::default(),
         has_news: false,
         is_stopping: false,
     };
@@ -93,8 +98,8 @@ pub fn serve<D: Device + Drive>(
 }
 
 /// A connection, and since when it is one without a queue, or one that ends.
-struct Place {
-    connection: Connection,
+pub(super) struct Place {
+    pub(super) connection: Connection,
     since: Instant,
     is_ending: bool,
 }
@@ -105,14 +110,15 @@ pub(super) struct Hosts {
     pub(super) subsystem: Subsystem,
     pub(super) limits: Limits,
     /// A place is free again when its host has gone and the device has nothing of it.
-    connections: Vec<Option<Place>>,
+    pub(super) connections: Vec<Option<Place>>,
     pub(super) controllers: Vec<Option<Controller>>,
     pub(super) next_id: u16,
     buffers: Buffers,
     pub(super) served: Served,
+    pub(super) health: Health,
     /// A controller has news for its host.
     has_news: bool,
-    is_stopping: bool,
+    pub(super) is_stopping: bool,
 }
 
 impl<D: Device + Drive> Protocol<D> for Hosts {
@@ -162,8 +168,8 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         }
     }
 
-    fn answer(&mut self, done: Done, tasks: &mut Tasks<'_, D, Submission>) {
-        self.transaction_of(&done, tasks.device());
+    fn answer(&mut self, mut done: Done, tasks: &mut Tasks<'_, D, Submission>) {
+        self.transaction_of(&mut done, tasks.device());
         if let Err((status, error)) = &done.outcome {
             self.note(
                 done.connection,
@@ -174,6 +180,7 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
             match error {
                 DeviceError::Stopped { .. } => self.warn(Warning::STOPPED),
                 DeviceError::ReadOnly => self.warn(Warning::READ_ONLY),
+                DeviceError::Lost { .. } => self.health.lost += 1,
                 _ => {}
             }
         }
@@ -239,19 +246,17 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         }
     }
 
-    /// Lets nobody in any more, and refuses what has come.
+    /// Lets nobody in any more, and refuses what has come. What is open is aborted at once: nobody
+    /// can commit it any more, and others may wait for it.
     fn stop(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
         self.listener = None;
         self.is_stopping = true;
         for number in 0..self.connections.len() {
-            let held = match self.connection(number) {
-                Some(connection) => connection.refuse_held(),
-                None => continue,
-            };
-            for command in held {
-                self.finish(number, command, Err(Status::STOPPING));
-            }
+            self.refuse_held(number);
             self.receive(number, tasks);
+        }
+        for controller in self.controllers.iter_mut().flatten() {
+            abandon(&mut controller.transactions, tasks.device());
         }
     }
 
@@ -261,16 +266,11 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
     }
 
     fn end(&mut self, tasks: &mut Tasks<'_, D, Submission>) {
-        for controller in self.controllers.drain(..).flatten() {
-            abandon(&controller.transactions, tasks.device());
+        for mut controller in self.controllers.drain(..).flatten() {
+            abandon(&mut controller.transactions, tasks.device());
         }
         self.connections.clear();
     }
-}
-
-/// Aborts what is open.
-fn abandon(transactions: &[TxId], device: &impl Device) {
-    transactions.iter().for_each(|tx| device.abandon(*tx));
 }
 
 impl Hosts {
@@ -280,7 +280,7 @@ impl Hosts {
     }
 
     /// The controller of a connection.
-    fn controller(&mut self, number: usize) -> Option<&mut Controller> {
+    pub(super) fn controller(&mut self, number: usize) -> Option<&mut Controller> {
         let place = self.connections[number].as_ref()?;
         let queue = place.connection.queue.as_ref()?;
         self.controllers[queue.controller].as_mut()
@@ -443,6 +443,7 @@ impl Hosts {
             let scene = Scene {
                 subsystem: &self.subsystem,
                 stats: tasks.device().stats(),
+                health: self.health,
                 place: self.connections[number]
                     .as_ref()
                     .and_then(|place| place.connection.place),
@@ -452,17 +453,29 @@ impl Hosts {
             let controller = controller.ok_or(Status::SEQUENCE)?;
             return controller.admin(entry, &scene).map(Some);
         };
-        let ranges = match operation {
-            Operation::Trim { .. } => io::ranges(entry, &capsule.data, &self.subsystem)?,
-            _ => Vec::new(),
+        let (ranges, data) = match operation {
+            Operation::Trim { .. } => {
+                let ranges = io::ranges(entry, &capsule.data, &self.subsystem)?;
+                self.buffers.give(capsule.data);
+                (Some(ranges), Vec::new())
+            }
+            _ => (None, capsule.data),
+        };
+        let started = Started {
+            command: entry.command(),
+            operation,
+            ranges,
+            data,
         };
         if let Some(connection) = self.connection(number) {
-            connection.hold(Held::Start(Started {
-                command: entry.command(),
-                operation,
-                ranges,
-                data: capsule.data,
-            }));
+            if capsule.was_asked_for {
+                // What it counts for, its data have counted for since they were asked for. Behind
+                // others that wait it would be kept beside what they ask for.
+                connection.begun(started.operation.weight());
+                self.start(number, started, tasks);
+            } else {
+                connection.hold(Held::Start(started));
+            }
         }
         Ok(None)
     }
@@ -509,12 +522,16 @@ impl Hosts {
             // News may wait for it.
             Reply::Later => self.has_news = true,
             Reply::Reset(waiting) => {
+                self.delete_queues(number, tasks.device());
                 for command in waiting {
                     self.finish(number, command, Err(Status::STOPPING));
                 }
                 self.finish(number, entry.command(), Ok(0));
             }
             Reply::Shutdown => {
+                for queue in self.queues_of(number) {
+                    self.refuse_held(queue);
+                }
                 self.finish(number, entry.command(), Ok(0));
                 let Some(connection) = self.connection(number) else {
                     return;
@@ -524,12 +541,20 @@ impl Hosts {
                     connection: number,
                     command: entry.command(),
                     operation: Operation::Flush,
-                    ranges: Vec::new(),
+                    ranges: None,
                     data: Vec::new(),
                     weight: 0,
                     is_shutdown: true,
                 });
             }
+        }
+    }
+
+    /// Answers what was kept until there is room: it will not be done.
+    fn refuse_held(&mut self, number: usize) {
+        let held = self.connection(number).map(Connection::refuse_held);
+        for command in held.into_iter().flatten() {
+            self.finish(number, command, Err(Status::STOPPING));
         }
     }
 
@@ -576,27 +601,13 @@ impl Hosts {
         }
     }
 
-    /// Which transactions are open, after a command that opens or closes one.
-    fn transaction_of(&mut self, done: &Done, device: &impl Device) {
-        match (&done.operation, &done.outcome) {
-            (_, Ok(Answer::Begun(tx))) => match self.controller(done.connection) {
-                Some(controller) => controller.transactions.push(*tx),
-                // Its host has gone meanwhile.
-                None => device.abandon(*tx),
-            },
-            // One that fails to commit is aborted.
-            (Operation::Commit(tx) | Operation::Abort(tx), _) => {
-                if let Some(controller) = self.controller(done.connection) {
-                    controller.transactions.retain(|open| open != tx);
-                }
-            }
-            _ => {}
-        }
-    }
-
     fn warn(&mut self, warning: Warning) {
+        if warning.is_in(self.health.warning) {
+            return;
+        }
+        self.health.warning.0 |= warning.0;
         for controller in self.controllers.iter_mut().flatten() {
-            controller.warn(warning);
+            controller.warn(warning, true);
         }
         self.has_news = true;
     }
@@ -609,41 +620,6 @@ impl Hosts {
             let admin = controller.admin;
             if let Some((command, value)) = controller.event() {
                 self.finish(admin, command, Ok(value));
-            }
-        }
-    }
-
-    /// Hosts that were silent for longer than they said have gone.
-    fn end_late_controllers(&mut self, time: Instant) {
-        for place in 0..self.controllers.len() {
-            let controller = self.controllers[place].as_ref();
-            let late = controller.filter(|controller| controller.is_late(time));
-            let admin = late.map(|controller| controller.admin);
-            if let Some(connection) = admin.and_then(|admin| self.connection(admin)) {
-                connection.give_up();
-            }
-        }
-    }
-
-    /// A connection ends: with that of its admin queue, a controller does, and all its queues.
-    fn part(&mut self, number: usize, device: &impl Device) {
-        let Some(connection) = self.connection(number) else {
-            return;
-        };
-        let Some(queue) = connection.queue.take() else {
-            return;
-        };
-        if queue.id != 0 {
-            return;
-        }
-        if let Some(controller) = self.controllers[queue.controller].take() {
-            abandon(&controller.transactions, device);
-        }
-        for place in self.connections.iter_mut().flatten() {
-            let other = place.connection.queue.as_ref();
-            if other.is_some_and(|other| other.controller == queue.controller) {
-                place.connection.queue = None;
-                place.connection.give_up();
             }
         }
     }

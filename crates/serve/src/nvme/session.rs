@@ -90,6 +90,8 @@ struct Transfer {
 pub struct Session {
     phase: Phase,
     framing: Framing,
+    /// What the header of the last capsule began with: its entry follows.
+    head: [u8; COMMON_BYTES],
     capsule: Capsule,
     /// By tag.
     transfers: Vec<Option<Transfer>>,
@@ -102,6 +104,7 @@ impl Default for Session {
         Self {
             phase: Phase::Start,
             framing: Framing::default(),
+            head: [0; COMMON_BYTES],
             capsule: Capsule {
                 entry: [0; ENTRY_BYTES],
                 data: Vec::new(),
@@ -212,9 +215,10 @@ impl Session {
         }
     }
 
-    /// Ends a connection whose host has broken the protocol in what it asks.
+    /// Ends a connection whose host has broken the protocol with its last command.
     pub fn break_off(&mut self, breach: Breach, out: &mut Vec<u8>) {
-        farewell(&breach, &self.capsule.entry, out);
+        let header = [&self.head[..], &self.capsule.entry].concat();
+        farewell(&breach, &header, out);
         self.over(End::Broken(breach));
     }
 
@@ -290,7 +294,10 @@ impl Session {
                 self.phase = Phase::Header;
                 Ok(Event::Went)
             }
-            Pdu::Command(entry) if !is_start => self.command(entry, layout),
+            Pdu::Command(entry) if !is_start => {
+                self.head.copy_from_slice(&header[..COMMON_BYTES]);
+                self.command(entry, layout)
+            }
             Pdu::HostData {
                 command,
                 tag,

@@ -77,8 +77,8 @@ impl Status {
     pub const UNREADABLE: Self = medium(0x81);
     /// A compare has found other bytes.
     pub const DIFFERENT: Self = medium(0x85);
-    /// Vendor: another transaction has written there.
-    pub const LOCKED: Self = vendor(0xc0);
+    /// Vendor: another transaction has written there. It may go well once that has ended.
+    pub const LOCKED: Self = Self(0x7c0);
     /// Vendor: transactions would wait for each other for ever.
     pub const DEADLOCK: Self = vendor(0xc1);
     /// Vendor: no such transaction is open.
@@ -89,6 +89,9 @@ impl Status {
     pub const NO_TRANSACTIONS: Self = vendor(0xc4);
     /// Vendor: more than the log has room for, or than was reserved.
     pub const ROOM: Self = vendor(0xc5);
+    /// Vendor: more than the log has room for beside other transactions. It may go well once one
+    /// has ended.
+    pub const ROOM_NOW: Self = Self(0x7c5);
 
     /// Why the device has not done it; `is_write` tells what was lost.
     pub(super) fn of(error: &DeviceError, is_write: bool) -> Self {
@@ -102,8 +105,8 @@ impl Status {
             DeviceError::NoTransactions { .. } => Self::NO_TRANSACTIONS,
             DeviceError::TooLarge { .. }
             | DeviceError::BeyondReservation { .. }
-            | DeviceError::LateReservation { .. }
-            | DeviceError::LogFull => Self::ROOM,
+            | DeviceError::LateReservation { .. } => Self::ROOM,
+            DeviceError::LogFull => Self::ROOM_NOW,
             DeviceError::ReadOnly => Self::PROTECTED,
             DeviceError::Lost { .. } if is_write => Self::WRITE_FAULT,
             DeviceError::Lost { .. } => Self::UNREADABLE,

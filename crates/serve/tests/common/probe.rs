@@ -12,9 +12,10 @@ use units::{ByteAddr, Bytes, TxId};
 
 pub const BLOCK: u64 = 4096;
 pub const SIZE: Bytes = Bytes::from_mib(64);
-/// A block that is lost, and one at which the device stops.
+/// A block that is lost, one at which the device stops, and one at which it is found worn out.
 pub const LOST: u64 = 100 * BLOCK;
 pub const FATAL: u64 = 101 * BLOCK;
+pub const WORN: u64 = 102 * BLOCK;
 
 /// How the device behaves.
 #[derive(Clone, Copy, Default)]
@@ -78,6 +79,9 @@ impl Probe {
         if self.is_stopped.get() {
             let reason = "told to".to_string();
             return Err(DeviceError::Stopped { reason });
+        }
+        if at.get() == WORN {
+            return Err(DeviceError::ReadOnly);
         }
         if at.get() == LOST {
             return Err(DeviceError::Lost { at });

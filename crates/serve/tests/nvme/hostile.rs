@@ -73,6 +73,27 @@ fn a_host_that_does_not_listen_is_not_listened_to() {
     serving.end();
 }
 
+/// More is asked for than is kept, and all but the first write's data are kept back.
+#[test]
+fn a_write_whose_data_have_come_waits_for_no_other_ones() {
+    let serving = Serving::new(Pace::default());
+    let mut slow = serving.client();
+    let written = pattern(7, 1 << 20);
+    let first = slow
+        .io
+        .send(Command::new(1).blocks(0, 256), written.clone());
+    for place in 1..40 {
+        let write = Command::new(1).blocks(place * 256, 256).giving(1 << 20);
+        slow.io.send(write, Vec::new());
+    }
+    let done = slow.io.receive().expect("answered").completion;
+    assert_eq!((done.command, done.status), (first, Status(0)));
+    let mut honest = serving.client();
+    assert!(honest.read(0, 256).expect("read") == written);
+    drop(slow);
+    serving.end();
+}
+
 #[test]
 fn who_asks_for_more_than_a_queue_has_entries_is_hung_up_on() {
     let serving = Serving::new(Pace {
@@ -255,6 +276,8 @@ fn who_has_not_connected_has_one_command_under_way() {
     flood.read_to_end(&mut said).expect("hung up on");
     // The first is asked for (9), then it ends (3) for a sequence error (2).
     assert_eq!((said[0], said[24], said[32]), (9, 3, 2), "{said:?}");
+    // And the header of what broke it off.
+    assert_eq!(said[48..], capsule(&entry, &[]));
     serving.end();
 }
 

@@ -101,12 +101,17 @@ fn a_host_that_is_silent_for_longer_than_it_said_has_gone() {
 }
 
 #[test]
-fn a_controller_that_is_reset_keeps_no_request_for_events() {
+fn a_controller_that_is_reset_is_as_it_was_before() {
     let serving = Serving::new(Pace::default());
     let mut client = serving.client();
     let events: Vec<_> = (0..4)
         .map(|_| client.admin.send(Command::new(0x0c).of(0), Vec::new()))
         .collect();
+    // No write cache.
+    let no_cache = Command::new(0x09).of(0).with(10, 6);
+    client.admin.send(no_cache, Vec::new());
+    let set = client.admin.receive().expect("an answer").completion;
+    assert_eq!(set.status, Status::SUCCESS);
     // One more than are kept, then CC: off and on.
     let more = client.admin.ask(Command::new(0x0c).of(0), Vec::new());
     assert_eq!(status(more), Status(0x4105));
@@ -118,9 +123,18 @@ fn a_controller_that_is_reset_keeps_no_request_for_events() {
     }
     let found = client.admin.receive().expect("an answer").completion;
     assert_eq!((found.command, found.status), (off, Status::SUCCESS));
-    assert_eq!(status(client.read(0, 1)), Status(0x400c));
+    assert!(matches!(client.read(0, 1), Err(ClientError::Io(_))));
+    assert_eq!(
+        status(connect(&serving, NAME, (client.controller, 1)).map(|(_, id)| id)),
+        Status(0x400c)
+    );
     let on = configure(0x0046_0001);
     client.admin.ask(on, Vec::new()).expect("on again");
+    let of_cache = Command::new(0x0a).of(0).with(10, 6);
+    let cache = client.admin.ask(of_cache, Vec::new()).expect("told");
+    assert_eq!(cache.completion.value, 1);
+    let queue = connect(&serving, NAME, (client.controller, 1));
+    client.io = queue.expect("the queue is free").0;
     client.read(0, 1).expect("read");
     serving.end();
 }

@@ -1,6 +1,6 @@
 //! A server of a device that notes what it is asked.
 
-pub use crate::device::{BLOCK, FATAL, LOST, Manner as Pace};
+pub use crate::device::{BLOCK, FATAL, LOST, Manner as Pace, WORN};
 
 use crate::device::Probe;
 use port::{Device, Drive};

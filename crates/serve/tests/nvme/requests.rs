@@ -1,6 +1,6 @@
 //! A server and its hosts.
 
-use crate::probe::{BLOCK, FATAL, LOST, Pace, Serving, status};
+use crate::probe::{BLOCK, FATAL, LOST, Pace, Serving, WORN, status};
 use serve::nvme::client::{Client, Command, Manner};
 use serve::nvme::{Digests, Status};
 
@@ -71,12 +71,22 @@ fn force_unit_access_flush_zeroes_and_deallocation_reach_the_device() {
     };
     zero(0, 1, 0b10);
     zero(1, 1, 0b100_0000);
-    let mut ranges = Vec::new();
-    for (count, first) in [(1_u32, 2_u64), (2, 8)] {
-        ranges.extend([0; 4]);
-        ranges.extend(count.to_le_bytes());
-        ranges.extend(first.to_le_bytes());
-    }
+    let ranges = |ranges: &[(u32, u64)]| {
+        let mut bytes = Vec::new();
+        for (count, first) in ranges {
+            bytes.extend([0; 4]);
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(first.to_le_bytes());
+        }
+        bytes
+    };
+    // None of them, one that is in another, two that meet: each block once.
+    let many = [(2, 40), (0, 7), (8, 20), (1, 23), (0, 0), (2, 28), (4, 24)];
+    let command = Command::new(DATASET).with(10, 6).with(11, 4);
+    client.io.ask(command, ranges(&many)).expect("deallocated");
+    let nothing = Command::new(DATASET).with(10, 0).with(11, 4);
+    client.io.ask(nothing, ranges(&[(0, 9)])).expect("done");
+    let mut ranges = ranges(&[(1, 2), (2, 8)]);
     let command = Command::new(DATASET).with(10, 1).with(11, 4);
     client.io.ask(command, ranges.clone()).expect("deallocated");
     // Room for more ranges than there are, as Linux sends it.
@@ -94,6 +104,8 @@ fn force_unit_access_flush_zeroes_and_deallocation_reach_the_device() {
         "trim 0+4096",
         "write 4096+4096 Accepted",
         "flush",
+        "trim 81920+40960",
+        "trim 163840+8192",
         "trim 8192+4096",
         "trim 32768+8192",
         "trim 8192+4096",
@@ -188,6 +200,12 @@ fn what_is_wrong_has_its_status_and_the_next_command_is_served() {
             0x400f,
         ),
         (
+            "more than all ranges that there may be",
+            Command::new(DATASET).with(10, 1).with(11, 4),
+            4097,
+            0x400f,
+        ),
+        (
             "ranges beyond the end",
             Command::new(DATASET).with(11, 4),
             16,
@@ -210,10 +228,18 @@ fn what_is_wrong_has_its_status_and_the_next_command_is_served() {
         .with(10, 1 | 31 << 16)
         .giving(128);
     let page = client.admin.ask(page, Vec::new()).expect("a page").data;
-    assert_eq!(page[..8], 17_u64.to_le_bytes());
+    assert_eq!(page[..8], 18_u64.to_le_bytes());
     assert_eq!((page[8], page[12..14].to_vec()), (1, vec![0, 0x85]));
     assert_eq!(page[64 + 12..64 + 14], [2, 0x85]);
-    assert_eq!(serving.end().served.errors, 17);
+    // Of all hosts: a block that was lost, and one that was not taken.
+    let health = Command::new(GET_LOG_PAGE)
+        .of(u32::MAX)
+        .with(10, 2 | 127 << 16)
+        .giving(512);
+    let mut late = serving.client();
+    let page = late.admin.ask(health, Vec::new()).expect("a page").data;
+    assert_eq!((page[0], page[160]), (0, 2));
+    assert_eq!(serving.end().served.errors, 18);
 }
 
 #[test]
@@ -240,16 +266,44 @@ fn a_device_that_stops_is_told_of() {
     assert_eq!(page[0], 0b100);
     // CSTS: ready, and a fatal status.
     let property = Command::new(0x7f).of(4).with(11, 0x1c);
-    assert_eq!(
-        client
-            .admin
-            .ask(property, Vec::new())
-            .expect("told")
-            .completion
-            .value,
-        0b11
-    );
+    let told = |client: &mut Client| {
+        let told = client.admin.ask(property, Vec::new()).expect("told");
+        told.completion.value
+    };
+    assert_eq!(told(&mut client), 0b11);
+    // Who resets it, or comes now, is told so too: CC off and on.
+    for configuration in [0, 0x0046_0001] {
+        let set = Command::new(0x7f).of(0).with(11, 0x14);
+        let set = set.with(12, configuration);
+        client.admin.ask(set, Vec::new()).expect("set");
+    }
+    assert_eq!(told(&mut client), 0b11);
+    let mut late = serving.client();
+    assert_eq!(told(&mut late), 0b11);
+    let page = late.admin.ask(health, Vec::new()).expect("a page").data;
+    assert_eq!(page[0], 0b100);
     assert!(serving.end_or_fail().is_err(), "the last flush fails");
+}
+
+#[test]
+fn a_worn_out_flash_is_told_of_to_who_comes_later_too() {
+    let serving = Serving::new(Pace::default());
+    let mut client = serving.client();
+    let namespace = Command::new(IDENTIFY).giving(4096);
+    let health = Command::new(GET_LOG_PAGE)
+        .of(u32::MAX)
+        .with(10, 2 | 127 << 16)
+        .giving(512);
+    let told = |client: &mut Client| {
+        let mut ask = |command| client.admin.ask(command, Vec::new()).expect("told").data;
+        (ask(namespace)[99], ask(health)[0])
+    };
+    assert_eq!(told(&mut client), (0, 0));
+    let written = client.write(WORN / BLOCK, &[1; 4096], false);
+    assert_eq!(status(written), Status(0x4020));
+    assert_eq!(told(&mut client), (1, 0b1000));
+    assert_eq!(told(&mut serving.client()), (1, 0b1000));
+    serving.end();
 }
 
 #[test]

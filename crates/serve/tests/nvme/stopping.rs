@@ -68,3 +68,32 @@ fn a_host_that_takes_its_leave_is_told_when_all_is_flushed() {
     let log = serving.end().log;
     assert_eq!(log, ["write 0+4096 Accepted", "flush", "flush"]);
 }
+
+/// A host that asks for more than is kept and then takes its leave.
+#[test]
+fn what_waits_for_room_when_a_host_takes_its_leave_is_not_done() {
+    let serving = Serving::new(Pace::default());
+    let mut client = serving.client();
+    for _ in 0..40 {
+        client.io.send(client.reading(0, 256), Vec::new());
+    }
+    let write = Command::new(1).blocks(0, 1);
+    let late = client.io.send(write, vec![1; 4096]);
+    client.io.flush().expect("sent");
+    // The server has them when it answers what came behind them.
+    serving.client().read(0, 1).expect("read");
+    let shutdown = Command::new(0x7f)
+        .of(0)
+        .with(11, 0x14)
+        .with(12, 0x0046_4001);
+    client.admin.ask(shutdown, Vec::new()).expect("taken");
+    let refused = (0..41).filter(|_| {
+        let done = client.io.receive().expect("an answer").completion;
+        let is_refused = done.status == Status(0x08);
+        assert!(is_refused || done.status == Status::SUCCESS && done.command != late);
+        is_refused
+    });
+    assert!(refused.count() > 1);
+    let log = serving.end().log;
+    assert!(!log.iter().any(|line| line.starts_with("write")), "{log:?}");
+}
