@@ -58,10 +58,11 @@ class _Notes(Mapping[Asked, Json], Generic[Asked]):
 
 def needed(claim: Claim, settings: Settings) -> tuple[Want, ...]:
     """The runs that a claim is computed from."""
-    return _needed(claim, settings)[0]
+    return needs(claim, settings)[0]
 
 
-def _needed(claim: Claim, settings: Settings) -> tuple[tuple[Want, ...], tuple[Bench, ...]]:
+def needs(claim: Claim, settings: Settings) -> tuple[tuple[Want, ...], tuple[Bench, ...]]:
+    """The runs, and the loads."""
     runs, loads = _Notes[Want](), _Notes[Bench]()
     claim.ours(Results(settings, runs, benches=loads))
     return tuple(dict.fromkeys(runs.asked)), tuple(dict.fromkeys(loads.asked))
@@ -124,7 +125,7 @@ class Reproduction:
             conditions: dict.fromkeys(self.text.benches(settings)) for conditions in wants
         }
         for shown, claim in self._shown(settings, reasons).values():
-            runs, loads = _needed(claim, shown)
+            runs, loads = needs(claim, shown)
             wants.setdefault(shown, {}).update(dict.fromkeys(runs))
             benches.setdefault(shown, {}).update(dict.fromkeys(loads))
         return [Plan(conditions, tuple(sorted(items)), (), tuple(sorted(benches[conditions])))
