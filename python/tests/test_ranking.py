@@ -81,6 +81,12 @@ def test_candidates_are_all_switches_or_those_that_are_named() -> None:
         ranking.candidates(reproduction.of(papers.with_claims("opencxd")), "small", [], [])
 
 
+def test_candidates_that_cannot_be_on_together_are_refused() -> None:
+    dax = reproduction.of(papers.with_claims("dax"))
+    with pytest.raises(UserError, match=r"set fs\.dax_wait to 30ms and to 1ms, and cannot"):
+        ranking.candidates(dax, "small", [], ["fs.dax_wait=1ms"])
+
+
 def test_the_command_ranks_on_a_capture(
     entresol_command: Entresol, captured: Path, tmp_path: Path
 ) -> None:

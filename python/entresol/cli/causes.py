@@ -117,7 +117,8 @@ def _print(ranked: Ranked) -> None:
     found, console = ranked.closing, terminal.wide_console()
     head = (f"{found.claim.quantity}: ours {quantity.significant(found.ours)}, published "
             f"{found.claim.published:g}, needed {closing_page.factor(found.needed)}")  # fmt: skip
-    table = Table(title=head, title_justify="left", title_style="bold", pad_edge=False)
+    console.print(head, style="bold", highlight=False, markup=False, soft_wrap=True)
+    table = Table(pad_edge=False)
     table.add_column("candidate", no_wrap=True)
     for column in ("first in", "last in", "of the way"):
         table.add_column(column, justify="right")

@@ -126,7 +126,7 @@ def read(paper: Paper, claims: Sequence[Claim], content: str) -> list[Cause]:
     except ValueError as error:
         raise UserError(f"{where(paper)}: is not TOML: {error}.") from error
     known = {claim.quantity for claim in claims}
-    sets = _sets(paper.text)
+    sets = sets_of(paper.text)
     found = [(number, cause) for number, entry in enumerate(entries, start=1)
              for cause in _causes(f"{where(paper)}: cause {number}", entry, known)]  # fmt: skip
     for number, cause in found:
@@ -152,7 +152,7 @@ def _causes(here: str, entry: Json, known: set[str]) -> list[Cause]:
             for claim in claims]  # fmt: skip
 
 
-def _sets(text: Text | None) -> Mapping[str, tuple[str, ...]]:
+def sets_of(text: Text | None) -> Mapping[str, tuple[str, ...]]:
     """By switch, what it sets, as `key=value`."""
     if text is not None and text.switches:
         return text.switches
@@ -187,15 +187,21 @@ def _check_pair(
         return
     if cause.scale and against.scale and cause.scale != against.scale:
         return
-    mine, theirs = (dict(_assignments(each.change, sets)) for each in (cause, against))
+    if (found := contradiction(cause.change, against.change, sets)) is not None:
+        raise UserError(
+            f"{file}: {cause.claim}, of {cause.of}: causes {first} and {second} {found}, and "
+            "cannot be at work together; leave one out, or give both one name as `alternative`."
+        )
+
+
+def contradiction(one: Change, other: Change, sets: Mapping[str, tuple[str, ...]]) -> str | None:
+    """What two changes set to different values, in words; none if both can be at work."""
+    mine, theirs = (dict(_assignments(each, sets)) for each in (one, other))
     for key, value in mine.items():
         for another, text in theirs.items():
             if _is_same_place(key, another) and text != value:
-                raise UserError(
-                    f"{file}: {cause.claim}, of {cause.of}: causes {first} and {second} set {key} "
-                    f"to {value} and to {text}, and cannot be at work together; leave one out, or "
-                    "give both one name as `alternative`."
-                )
+                return f"set {key} to {value} and to {text}"
+    return None
 
 
 def _assignments(change: Change, sets: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:

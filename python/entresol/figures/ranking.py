@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 
 from entresol import core, worths
 from entresol.core import Json, Setup
 from entresol.errors import UserError
-from entresol.figures import reproduction
+from entresol.figures import causes, reproduction
 from entresol.figures.causes import Change, Together
 from entresol.figures.claims import Claim
 from entresol.figures.closing import Closing
@@ -52,6 +53,11 @@ def candidates(
     if not changes:
         raise UserError(f"{study.paper.name}: has no switches; name candidates with --set "
                         "KEY=VALUE.")  # fmt: skip
+    for one, other in combinations(dict.fromkeys(changes), 2):
+        if (found := causes.contradiction(one, other, causes.sets_of(text))) is not None:
+            words = " and ".join(" ".join((*each.switches, *each.overrides))
+                                 for each in (one, other))  # fmt: skip
+            raise UserError(f"{words} {found}, and cannot be on together; leave one out.")
     return tuple(dict.fromkeys(changes))
 
 
