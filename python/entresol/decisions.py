@@ -13,15 +13,17 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from entresol import core, papers
+from entresol import core, papers, worths
 from entresol.core import Setup
 from entresol.derived import IDEAL
 from entresol.errors import UserError
 from entresol.execution.point import Point
 from entresol.result_types import RunResult
 from entresol.study import Capture, Study
+from entresol.worths import Worth
 
 FILE = "decisions.toml"
 """What a paper's room has."""
@@ -34,14 +36,6 @@ class Decision:
     name: str
     title: str
     settings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Worth:
-    """Factors of a design's time ÷ DRAM-Only's: alone, and when all others are on."""
-
-    first_in: float
-    last_in: float
 
 
 @dataclass(frozen=True)
@@ -112,11 +106,7 @@ class Plan:
 
     def sets(self) -> list[frozenset[str]]:
         """What is on: nothing, all, each alone, all but each."""
-        everything = frozenset(each.name for each in self.decisions)
-        found = [frozenset[str](), everything]
-        for each in self.decisions:
-            found += [frozenset({each.name}), everything - {each.name}]
-        return list(dict.fromkeys(found))
+        return worths.sets([each.name for each in self.decisions])
 
     def setup(self, on: frozenset[str], design: str) -> Setup:
         """What a design runs on; DRAM-Only on what it reads of it, so that it runs once."""
@@ -163,20 +153,14 @@ def answer(found: Plan, results: Mapping[str, RunResult]) -> Answer:
         return math.exp(math.fsum(logs) / len(logs))
 
     designs = found.wanted.designs
-    worths = {
-        (each.name, design): Worth(
-            ratio(design, frozenset({each.name})) / ratio(design, nothing),
-            ratio(design, everything) / ratio(design, everything - {each.name}),
-        )
-        for each in found.decisions
-        for design in designs
-    }
+    names = [each.name for each in found.decisions]
+    by_design = {design: worths.worths(names, partial(ratio, design)) for design in designs}
     return Answer(
         found.decisions,
         designs,
         {design: ratio(design, nothing) for design in designs},
         {design: ratio(design, everything) for design in designs},
-        worths,
+        {(name, design): each for design in designs for name, each in by_design[design].items()},
     )
 
 
@@ -184,7 +168,6 @@ def by_weight(found: Answer) -> Sequence[Decision]:
     """The decisions, by the largest factor that they are for any design."""
 
     def weight(decision: Decision) -> float:
-        worths = [found.worths[decision.name, design] for design in found.designs]
-        return max(abs(math.log(one)) for each in worths for one in (each.first_in, each.last_in))
+        return max(found.worths[decision.name, design].weight for design in found.designs)
 
     return sorted(found.decisions, key=weight, reverse=True)

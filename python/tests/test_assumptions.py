@@ -88,3 +88,16 @@ def test_the_planted_bus_is_found(entresol_command: Entresol, captured: Path) ->
     assert first["time_micro"] > 1_500_000
     named = {each["parameter"] for each in told["moved"]}
     assert "ssd.promotion.threshold" not in named and "tpp.fault_cost" not in named
+
+
+def test_a_threshold_of_ours_that_decides_is_in_the_first_sentence(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    """Pages that are worth their move to the host with 16 accesses before it, and not with 32."""
+    words = ("--machine", "demo", "--design", "skybyte-p", "--mode", "fast", "--threads", "2")
+    sizes = ("--set", "ssd.dram=512KiB", "--set", "ssd.log.size=16KiB")
+    outcome = entresol_command("assumptions", captured, *words, *sizes)
+    assert outcome.code == 0, outcome.err
+    first = " ".join(outcome.out[: outcome.out.index("┏")].split())
+    assert first.startswith("ssd.promotion.threshold, whose value is ours, decides: skybyte-p is")
+    assert "at 16, and not at 32" in first

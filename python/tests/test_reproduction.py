@@ -226,9 +226,11 @@ def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> N
         "paper",
         "artifact,-write_back_echo",
         "artifact,-write_back_echo,-clean_victims_programmed",
+        "clean_victims_programmed",
     ]
     conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(paper, [cause])]
-    assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed"]
+    assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed",
+                          "clean_victims_programmed"]  # fmt: skip
     page = render(SKYBYTE, _evidence(), [], "entresol reproduction")
     assert "without `write_back_echo`" in page
 

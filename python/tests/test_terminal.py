@@ -6,12 +6,15 @@ import io
 import re
 
 import pytest
+import synthetic
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from entresol.terminal import print_table
+from entresol import quantity
+from entresol.derived import Run
+from entresol.terminal import print_results, print_table
 
 LONG = "a text of several words that is longer than the terminal is wide"
 NAME = "a-name-without-a-place-to-fold-it-that-is-longer-too"
@@ -45,3 +48,20 @@ def test_long_text_in_a_column_of_numbers_has_its_column_and_leaves_the_others_t
     told = " ".join(re.sub(r"[|+-]", " ", line[end:]) for line in lines[lines.index(row) :])
     assert " ".join(told.split()) == f"{PROSE} little"
     assert len({len(line.rstrip()) for line in lines}) == 1 or frame is None
+
+
+def test_what_holds_a_design_up_and_what_it_could_not_show_are_on_the_first_screen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    summary = synthetic.summary(("synthetic-sort",))
+    print_results(summary)
+    said = capsys.readouterr().out
+    head, *lines = [line for line in said.splitlines() if "design" in line or "skybyte" in line]
+    titles = re.split(r"\s{2,}|[│┃]", head)
+    assert [title.strip() for title in titles if "AMAT" in title] == ["AMAT", "AMAT, all"]
+    (run,) = (run for run in summary["runs"] if run["design"] == "skybyte-full")
+    row = next(line for line in lines if "skybyte-full" in line)
+    for name in ("paper_ps", "all_ps"):
+        assert quantity.duration(run["statistics"]["amat"][name]) in row
+    assert f"skybyte-full · {Run(run).bottleneck}" in said
+    assert "garbage collection never ran (skybyte-wp)" in said

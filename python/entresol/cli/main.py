@@ -52,6 +52,7 @@ COMMANDS = {
     "why": ("why",),
     "figure": ("figure",),
     "reproduction": ("reproduction",),
+    "causes": ("causes",),
     "workload": ("workload",),
     "sample": ("sample",),
     "steady": ("steady",),

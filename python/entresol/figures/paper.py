@@ -61,20 +61,22 @@ class Text:
             return fidelity, overrides
         return PAPER, (*self._set_by(fidelity), *overrides)
 
-    def _set_by(self, fidelity: str) -> tuple[str, ...]:
-        if fidelity == PAPER:
-            return ()
-        chosen: dict[str, tuple[str, ...]] = {}
-        for name in fidelity.split(","):
+    def chosen(self, fidelity: str) -> list[str]:
+        """The switches, of a paper of loads, that a fidelity turns on. Raises `UserError`."""
+        on: set[str] = set()
+        for name in () if fidelity == PAPER else fidelity.split(","):
             if name == ARTIFACT:
-                chosen |= self.switches
+                on |= set(self.switches)
             elif name.lstrip("-") not in self.switches:
                 raise UserError(f"unknown switch {name}; there are {', '.join(self.switches)}.")
             elif name.startswith("-"):
-                chosen.pop(name[1:], None)
+                on.discard(name[1:])
             else:
-                chosen[name] = self.switches[name]
-        return tuple(each for name in self.switches if name in chosen for each in chosen[name])
+                on.add(name)
+        return [name for name in self.switches if name in on]
+
+    def _set_by(self, fidelity: str) -> tuple[str, ...]:
+        return tuple(each for name in self.chosen(fidelity) for each in self.switches[name])
 
 
 @dataclass(frozen=True)

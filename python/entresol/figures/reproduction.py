@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from entresol import worths
 from entresol.core import Json
 from entresol.errors import UserError
 from entresol.figures import causes
-from entresol.figures.causes import Cause
+from entresol.figures.causes import Cause, Together
 from entresol.figures.claims import Claim
 from entresol.figures.paper import ARTIFACT, PAPER, Paper, Text
 from entresol.figures.plan import Bench, Results, Settings, Want
@@ -29,6 +30,9 @@ class Evidence:
 
     failures: tuple[str, ...] = ()
     """What did not run, of all conditions."""
+
+    summed: Mapping[Together, float | None] = field(default_factory=dict)
+    """What a claim is with several of its causes at work."""
 
     def of(self, which: str) -> Results:
         """The results with one of the two fidelities."""
@@ -54,13 +58,32 @@ class _Notes(Mapping[Asked, Json], Generic[Asked]):
 
 def needed(claim: Claim, settings: Settings) -> tuple[Want, ...]:
     """The runs that a claim is computed from."""
-    return _needed(claim, settings)[0]
+    return needs(claim, settings)[0]
 
 
-def _needed(claim: Claim, settings: Settings) -> tuple[tuple[Want, ...], tuple[Bench, ...]]:
+def needs(claim: Claim, settings: Settings) -> tuple[tuple[Want, ...], tuple[Bench, ...]]:
+    """The runs, and the loads."""
     runs, loads = _Notes[Want](), _Notes[Bench]()
     claim.ours(Results(settings, runs, benches=loads))
     return tuple(dict.fromkeys(runs.asked)), tuple(dict.fromkeys(loads.asked))
+
+
+def of_claim(reasons: Sequence[Cause]) -> dict[tuple[str, str], list[Cause]]:
+    """By claim and by which of our numbers it is about: its causes."""
+    found: dict[tuple[str, str], list[Cause]] = {}
+    for cause in reasons:
+        found.setdefault((cause.claim, cause.of), []).append(cause)
+    return found
+
+
+def summed(reasons: Sequence[Cause]) -> list[Together]:
+    """The runs that say what causes are worth together, first in and last in."""
+    found: dict[Together, None] = {}
+    for (claim, side), given in of_claim(reasons).items():
+        for changes in causes.variants(given):
+            sets = worths.sets(changes)
+            found |= dict.fromkeys(Together(claim, side, on) for on in sets if on)
+    return list(found)
 
 
 def of(paper: Paper) -> Reproduction:
@@ -101,13 +124,24 @@ class Reproduction:
         benches: dict[Settings, dict[Bench, None]] = {
             conditions: dict.fromkeys(self.text.benches(settings)) for conditions in wants
         }
-        for cause in reasons:
-            if (shown := cause.settings(settings, self.text)) is not None:
-                runs, loads = _needed(self._by_name[cause.claim], shown)
-                wants.setdefault(shown, {}).update(dict.fromkeys(runs))
-                benches.setdefault(shown, {}).update(dict.fromkeys(loads))
+        for shown, claim in self._shown(settings, reasons).values():
+            runs, loads = needs(claim, shown)
+            wants.setdefault(shown, {}).update(dict.fromkeys(runs))
+            benches.setdefault(shown, {}).update(dict.fromkeys(loads))
         return [Plan(conditions, tuple(sorted(items)), (), tuple(sorted(benches[conditions])))
                 for conditions, items in wants.items()]  # fmt: skip
+
+    def _shown(
+        self, settings: Settings, reasons: Sequence[Cause]
+    ) -> dict[Cause | Together, tuple[Settings, Claim]]:
+        """What has a run: each cause, and those of a claim together; with its conditions."""
+        found: dict[Cause | Together, tuple[Settings, Claim]] = {}
+        for cause in reasons:
+            if (shown := cause.settings(settings, self.text)) is not None:
+                found[cause] = shown, self._by_name[cause.claim]
+        for each in summed(reasons):
+            found[each] = each.settings(settings, self.text), self._by_name[each.claim]
+        return found
 
     def gather(
         self, settings: Settings, reasons: Sequence[Cause], simulation: Simulation
@@ -117,10 +151,15 @@ class Reproduction:
         nothing = Results(settings, {})
         sides = {name: found[self._side(settings, name)] if name in self.text.sides else nothing
                  for name in (PAPER, ARTIFACT)}  # fmt: skip
-        shown = {
-            cause: self._by_name[cause.claim].ours(found[conditions])
-            for cause in reasons
-            if (conditions := cause.settings(settings, self.text)) is not None
+        values = {
+            each: claim.ours(found[conditions])
+            for each, (conditions, claim) in self._shown(settings, reasons).items()
         }
         failures = tuple(why for results in found.values() for why in results.failures.values())
-        return Evidence(sides[PAPER], sides[ARTIFACT], shown, failures)
+        return Evidence(
+            sides[PAPER],
+            sides[ARTIFACT],
+            {each: value for each, value in values.items() if isinstance(each, Cause)},
+            failures,
+            {each: value for each, value in values.items() if isinstance(each, Together)},
+        )

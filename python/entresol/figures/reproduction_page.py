@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from entresol import quantity
 from entresol.errors import UserError
-from entresol.figures import causes
+from entresol.figures import causes, closing, closing_page
 from entresol.figures.causes import Cause
 from entresol.figures.claims import MEASURED, Claim
 from entresol.figures.paper import ARTIFACT, PAPER
@@ -17,12 +17,13 @@ from entresol.figures.reproduction import Evidence, Reproduction
 OF_FIGURES = 0.3
 """A number of a figure that is further away asks for its cause."""
 NEARER = 0.1
-"""By how much of the way, as a ratio, a cause has to bring our number to the published one."""
+"""By how much of the way, as a ratio, a cause has to bring our number to the published one: at
+work alone, or beside the others that are named."""
 
 
 def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
     """The page, as Markdown."""
-    rows = [_row(study, claim, evidence) for claim in study.claims]
+    rows = [_row(study, claim, evidence, reasons) for claim in study.claims]
     far = [_far(study, claim, evidence, reasons) for claim in study.claims]
     differences = [block for block in far if block]
     of, every = evidence.paper.settings, len(study.paper.workloads)
@@ -39,16 +40,20 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         *_captures(evidence), *_measured(study),
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.",
+        "*Unexplained*: the factor that is left with all of its causes at work, where they close",
+        "less than 80 % of the way (of logarithms).",
         "Published figures beside ours: `make figures`, then "
         f"`results/figures/{study.paper.name}/index.html`.", "",
-        "| § | claim | unit | published | their data | paper | artifact | how |",
-        "|---|---|---|---|---|---|---|---|", *rows, "",
+        "| § | claim | unit | published | their data | paper | artifact | unexplained | how |",
+        "|---|---|---|---|---|---|---|---|---|", *rows, "",
         *_of_figures(study, evidence, reasons),
         "## Why they differ", "",
         "A cause is a person's sentence; its numbers are measured by the command: the claim",
         "itself, under the switches or parameters named. It stands only if they show it: our",
         "number is nearer to the published one with the cause at work, by a tenth of the way",
-        "(of logarithms) or more.", "",
+        "(of logarithms) or more, alone or beside the others. Factors are of the claim's number:",
+        "*first in* with the cause alone, *last in* with all over that with all but it. *Together*",
+        "is a run with all of them.", "",
         *(differences or ["Nothing differs by more than 25 %.", ""]),
     ])  # fmt: skip
 
@@ -92,7 +97,12 @@ def _short_cause(
     if not good:
         return "**unexplained**"
     shown = [_conditions(study, cause, evidence) for cause in good if cause.needs_run]
-    return ", ".join(dict.fromkeys(shown)) or "in words, below"
+    if not shown:
+        return "in words, below"
+    closings = closing.of(claim, which, given, evidence)
+    left = closing_page.left(claim, claim.ours(evidence.of(which)), given, closings)
+    rest = [f"**unexplained** {left}"] if left else []
+    return ", ".join([*dict.fromkeys(shown), *rest])
 
 
 def _conditions_of(study: Reproduction, evidence: Evidence, every: int) -> list[str]:
@@ -127,13 +137,27 @@ def _captures(evidence: Evidence) -> list[str]:
     ]
 
 
-def _row(study: Reproduction, claim: Claim, evidence: Evidence) -> str:
+def _row(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
     cells = [claim.section, claim.quantity, claim.unit, f"{claim.published:g}",
              _number(claim.theirs())]  # fmt: skip
     for which in (PAPER, ARTIFACT):
         value = claim.ours(evidence.of(which)) if which in study.text.sides else None
         cells.append(f"**{_number(value)}**" if claim.differs(value) else _number(value))
+    cells.append(_left(study, claim, evidence, reasons))
     return f"| {' | '.join([*cells, f'{claim.rule.kind}: {claim.rule.how}'])} |"
+
+
+def _left(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
+    """What no cause explains, of each side where ours is far away."""
+    found = []
+    for which in study.text.sides:
+        value = claim.ours(evidence.of(which))
+        if claim.differs(value):
+            given = _given(claim, which, evidence, reasons)
+            left = closing_page.left(claim, value, given, closing.of(claim, which, given, evidence))
+            if left:
+                found.append(f"{which} {left}" if len(study.text.sides) > 1 else left)
+    return ", ".join(found) or quantity.NOTHING
 
 
 def _number(value: float | None) -> str:
@@ -141,14 +165,17 @@ def _number(value: float | None) -> str:
 
 
 def _far(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequence[Cause]) -> str:
-    lines = []
+    lines, tables = [], []
     for which in study.text.sides:
         value = claim.ours(evidence.of(which))
         if claim.differs(value):
             why = _why(study, claim, which, evidence, reasons)
             head = f"{_number(value)} instead of {claim.published:g}"
-            lines.append(_wrapped(f"- *{which}*, {head}: {why}"))
-    return "\n".join([f"### {claim.quantity}", "", *lines, ""]) if lines else ""
+            closings = closing.of(claim, which, _given(claim, which, evidence, reasons), evidence)
+            told = closing_page.sentence(closings, which)
+            lines.append(_wrapped(f"- *{which}*, {head}: {' '.join([why, *told])}"))
+            tables += closing_page.table(closings, which)
+    return "\n".join([f"### {claim.quantity}", "", *lines, "", *tables]) if lines else ""
 
 
 def _wrapped(item: str) -> str:
@@ -180,30 +207,34 @@ def _why(
 
 def confirmed(claim: Claim, cause: Cause, evidence: Evidence) -> bool:
     """Whether the run that shows a cause does show it: with the cause at work our number is nearer
-    to the published one. Taking a decision out of the artifact has to move the artifact's away,
-    if that decision is to explain the paper's."""
+    to the published one, alone or beside the others. Taking a decision out of the artifact has to
+    move the artifact's away, if that decision is to explain the paper's."""
     if not cause.needs_run:
         return True
-    is_taken_out = cause.of == PAPER and (cause.fidelity or "").startswith(f"{ARTIFACT},-")
-    start = claim.ours(evidence.of(ARTIFACT if is_taken_out else cause.of))
-    before, after = _distance(start, claim), _distance(evidence.shown.get(cause), claim)
+    start = claim.ours(evidence.of(ARTIFACT if cause.is_taken_out else cause.of))
+    before = closing.distance(start, claim)
+    after = closing.distance(evidence.shown.get(cause), claim)
     if before is None or after is None:
         return False
-    if is_taken_out:  # And to the side on which the paper's is.
+    if cause.is_taken_out:  # And to the side on which the paper's is.
         return abs(after) > abs(before) * (1 + NEARER) and _is_beside(after, claim, evidence)
-    return abs(after) < abs(before) * (1 - NEARER)
+    return abs(after) < abs(before) * (1 - NEARER) or _brings_nearer(claim, cause, evidence, before)
 
 
-def _distance(value: float | None, claim: Claim) -> float | None:
-    """From the published number to ours, of logarithms: below it negative; none beyond a bound."""
-    if not value or not claim.published:
-        return None
-    distance = math.log(value / claim.published)
-    return min(distance, 0.0) if "at least" in claim.quantity else distance
+def _brings_nearer(claim: Claim, cause: Cause, evidence: Evidence, before: float) -> bool:
+    """Whether a cause does so beside the others, by as much of the whole way."""
+    for on, value in evidence.summed.items():
+        if (on.claim, on.of) != (cause.claim, cause.of) or cause.change not in on.changes:
+            continue
+        without = evidence.summed.get(replace(on, changes=on.changes - {cause.change}))
+        near, far = closing.distance(value, claim), closing.distance(without, claim)
+        if near is not None and far is not None and abs(far) - abs(near) > NEARER * abs(before):
+            return True
+    return False
 
 
 def _is_beside(distance: float, claim: Claim, evidence: Evidence) -> bool:
-    paper = _distance(claim.ours(evidence.paper), claim)
+    paper = closing.distance(claim.ours(evidence.paper), claim)
     return paper is not None and (distance > 0) == (paper > 0)
 
 

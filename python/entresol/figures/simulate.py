@@ -141,6 +141,8 @@ class Simulation:
     """Of runs in the loop: a process that is measured, or recordings of one."""
     recordings: dict[str, bytes] = field(default_factory=dict)
     """By name: the times of runs that were measured."""
+    _opened: dict[tuple[str, int], study.Capture] = field(default_factory=dict)
+    """Captures stay open for the plans that follow."""
 
     def run(self, wanted: Plan) -> Results:
         """Captures first, then every point and analysis; what fails is in the results."""
@@ -200,9 +202,13 @@ class Simulation:
         opened: dict[tuple[str, int], study.Capture] = {}
         for number, (name, threads) in enumerate(wanted.captures, start=1):
             began = time.monotonic()
+            if (name, threads) in self._opened:
+                opened[name, threads] = self._opened[name, threads]
+                continue
             try:
                 path = self.captures(name, threads)
                 (opened[name, threads],) = study.open_captures([path])
+                self._opened[name, threads] = opened[name, threads]
             except (UserError, Failed, core.EntresolError) as error:
                 _refuse(wanted, name, threads, worker.sentence(error), failures)
                 continue
