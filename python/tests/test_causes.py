@@ -65,10 +65,11 @@ def test_what_is_on_is_nothing_all_each_alone_and_all_but_each() -> None:
     ]
     assert worths.sets(["a"]) == [frozenset(), frozenset("a")]
     values = {frozenset(): 2.0, frozenset("a"): 3.0, frozenset("b"): 2.0, frozenset("ab"): 8.0}
-    found = worths.worths(["a", "b"], values.get)
+    found = worths.worths(["a", "b"], lambda on: values.get(on))
     assert (found["a"].first_in, found["a"].last_in) == (1.5, 4.0)
     assert math.isclose(found["b"].weight, math.log(8 / 3))
-    assert math.isnan(worths.worths(["a"], {frozenset(): 2.0}.get)["a"].first_in)
+    nothing = {frozenset[str](): 2.0}
+    assert math.isnan(worths.worths(["a"], lambda on: nothing.get(on))["a"].first_in)
 
 
 def test_a_claim_asks_for_its_causes_together_and_for_all_but_each() -> None:
