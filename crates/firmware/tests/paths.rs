@@ -326,18 +326,28 @@ fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
 }
 
 /// Offers so far after each use of page 1, which another page drives out after its second use; it
-/// is offered beyond 3 uses.
+/// is offered beyond 3 uses. It makes no difference whether who misses waits or comes again.
 fn offers_after_a_return(remembers: bool, fetch_uses: u32) -> Vec<usize> {
+    let [waits, comes_again] = [false, true].map(|delays| offers(delays, remembers, fetch_uses));
+    assert_eq!(waits, comes_again, "{remembers} {fetch_uses}");
+    waits
+}
+
+fn offers(delays: bool, remembers: bool, fetch_uses: u32) -> Vec<usize> {
     let mut config = config(16);
     config.promotion_enabled = true;
+    config.delay_enabled = delays;
     config.ssd.cache.ways = 1;
     config.ssd.promotion.remembers = remembers;
     config.ssd.promotion.fetch_uses = fetch_uses;
     let mut device = Device::new(&config);
     let mut offers = Vec::new();
     for page in [1, 1, 9, 1, 1, 1, 1] {
-        device.send(1, READ, page, 0);
+        let answers = device.send(1, READ, page, 0);
         device.settle(Picos::from_micros(5));
+        if answers.iter().any(|answer| answer.answer == Answer::Delay) {
+            assert_eq!(device.send(1, READ, page, 0)[0].served, Served::CacheHit);
+        }
         if page == 1 {
             offers.push(device.bench.offers.len());
         }
