@@ -7,9 +7,9 @@
 mod page_buffers;
 
 use crate::cache::{MshrId, Pending};
-use crate::config::{CompactionLaunch, ControllerConfig, PowerLossProtection};
+use crate::config::{ControllerConfig, PowerLossProtection};
 use crate::durable::{BufferedPage, Record, WriteOrder};
-use crate::ftl::{Done, Estimate, Ftl, Owner};
+use crate::ftl::{Done, Estimate, Ftl, Owner, ProgramTo};
 use crate::platform::{BufferId, NandFault, NandTag, PagePlace, Platform};
 use alloc::vec::Vec;
 pub(crate) use page_buffers::Job;
@@ -113,8 +113,7 @@ impl BackEnd {
             writers_waiting: 0,
             is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
             serves_reads: ssd.buffer_hits,
-            prefers_idle_dies: ssd.compaction.launch == CompactionLaunch::IdleDies
-                && ssd.log.half_slot_count() > 0,
+            prefers_idle_dies: config.ftl.program_to == ProgramTo::IdleDie,
         }
     }
 
@@ -139,6 +138,12 @@ impl BackEnd {
     #[inline]
     pub(crate) fn has_free_buffer(&self) -> bool {
         self.buffers.has_free()
+    }
+
+    /// How many are.
+    #[inline]
+    pub(crate) fn free_buffers(&self) -> usize {
+        self.buffers.free()
     }
 
     /// Buffers, and those in use.

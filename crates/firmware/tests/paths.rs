@@ -460,3 +460,55 @@ fn a_miss_that_is_answered_from_the_register_does_not_wait_for_its_frame() {
     let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, flash);
     check(&answers[0], Answer::Data, Served::Flash, breakdown);
 }
+
+/// The first program would go to die 0, which is reading page 0 when page 3 is programmed: by
+/// compaction, or without a log because page 5 needs its frame, one of two.
+fn die_of_a_written_page(half: u64, program_to: ProgramTo) -> DieId {
+    let mut config = config(half);
+    config.ftl.program_to = program_to;
+    config.ssd.dram = config.ssd.log.size + Bytes::from_kib(8);
+    config.ssd.cache.ways = 2;
+    let mut device = Device::new(&config);
+    device.fetch(3);
+    device.send(1, RequestOp::Write, 3, 0);
+    device.send(2, READ, 0, 0);
+    device.controller.drain_log(device.now, &mut device.bench);
+    assert_eq!(device.bench.timers.len(), usize::from(half > 0));
+    if half > 0 {
+        device.step();
+    }
+    device.send(3, READ, 5, 0);
+    assert!(device.bench.last_program.is_some());
+    device.settle(Picos::from_micros(200));
+    device
+        .controller
+        .die_of(Lpa::new(3))
+        .expect("page 3 is on flash")
+}
+
+#[test]
+fn a_page_is_programmed_on_an_idle_die_whatever_it_comes_from() {
+    for half in [0, 16] {
+        let die = |program_to| die_of_a_written_page(half, program_to);
+        assert_eq!(die(ProgramTo::InTurn), DieId::new(0), "log of {half}");
+        assert_eq!(die(ProgramTo::IdleDie), DieId::new(1), "log of {half}");
+    }
+}
+
+#[test]
+fn compaction_leaves_buffers_to_others() {
+    for (leaves, is_answered) in [(0, false), (1, true)] {
+        let mut config = config(16);
+        config.ssd.buffers = 2;
+        config.ssd.compaction.leaves = leaves;
+        let mut device = Device::new(&config);
+        for page in 1..5 {
+            device.send(1, RequestOp::Write, page, 0);
+        }
+        device.controller.drain_log(device.now, &mut device.bench);
+        let answers = device.send(2, RequestOp::WritePage, 9, 0);
+        assert_eq!(!answers.is_empty(), is_answered, "{leaves} left");
+        device.settle(Picos::from_micros(200));
+        assert!(device.controller.is_idle());
+    }
+}

@@ -67,6 +67,11 @@ impl PageBuffers {
         !self.free.is_empty()
     }
 
+    #[inline]
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
     pub(super) fn count(&self) -> usize {
         self.jobs.len()
     }
