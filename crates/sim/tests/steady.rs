@@ -135,6 +135,25 @@ fn what_cannot_be_is_said() {
     };
     let sentence = refused(&run, windows(10, 0, 1_000_000));
     assert!(sentence.contains("do not fit"), "{sentence}");
+    // Two windows from the middle on have 864 of 3,456 instructions each, the second one 87 if both
+    // begin nine tenths of that later.
+    let of_two = |offset_milli, instructions| SteadyWindows {
+        offset_milli,
+        ..windows(2, 0, instructions)
+    };
+    assert_eq!(
+        steady(&run, &misses, of_two(900, 40))["windows"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    for (offset, instructions) in [(900, 100), (1_000, 10), (0, 900)] {
+        let sentence = refused(&run, of_two(offset, instructions));
+        assert!(sentence.contains("do not fit"), "{offset}: {sentence}");
+    }
+    let sentence = refused(&run, windows(1, 0, 0));
+    assert!(sentence.contains("gives none of 1 threads"), "{sentence}");
     let other = prepare(
         &trace,
         "demo",

@@ -50,6 +50,16 @@ impl SteadyWindows {
         };
         (0..u64::from(self.count)).map(part).collect()
     }
+
+    /// Parts that each window has at least, before the next one or the end.
+    fn room(&self) -> u32 {
+        let mut begins = self.parts();
+        begins.push(PARTS);
+        let each = begins
+            .windows(2)
+            .map(|pair| pair[1].saturating_sub(pair[0]));
+        each.min().unwrap_or(0)
+    }
 }
 
 impl Prepared {
@@ -230,22 +240,34 @@ impl Prepared {
         if windows.count == 0 {
             return Ok(());
         }
-        let total: u64 = self.counts().iter().sum();
-        let room = PARTS.saturating_sub(windows.from) / windows.count;
-        let most = share_before(room).of(total);
-        if windows.instructions > 0 && windows.lead + windows.instructions <= most {
-            return Ok(());
+        let counts = self.counts();
+        let total: u64 = counts.iter().sum();
+        let most = share_before(windows.room()).of(total);
+        if windows.lead.saturating_add(windows.instructions) > most {
+            return Err(SimError::Mismatch(format!(
+                "{}: {} windows of {} instructions, with {} before each, do not fit in the {} \
+                 instructions from where they may begin; choose fewer or shorter ones, a smaller \
+                 shift, or a longer capture",
+                self.trace_name(),
+                windows.count,
+                windows.instructions,
+                windows.lead,
+                total - share_before(windows.parts()[0].min(PARTS)).of(total),
+            )));
         }
-        Err(SimError::Mismatch(format!(
-            "{}: {} windows of {} instructions, with {} before each, do not fit in the {} \
-             instructions from where they may begin; choose fewer or shorter ones, or a longer \
-             capture",
-            self.trace_name(),
-            windows.count,
-            windows.instructions,
-            windows.lead,
-            total - share_before(windows.from.min(PARTS)).of(total),
-        )))
+        if quotas(&counts, windows.instructions)
+            .iter()
+            .all(|quota| *quota == 0)
+        {
+            return Err(SimError::Mismatch(format!(
+                "{}: a window of {} instructions gives none of {} threads an instruction; choose \
+                 longer ones",
+                self.trace_name(),
+                windows.instructions,
+                self.thread_count(),
+            )));
+        }
+        Ok(())
     }
 
     /// The program at a part's beginning, with the caches that it has there and the device of the
@@ -282,20 +304,15 @@ impl Prepared {
     ) -> Result<Value, SimError> {
         let mut simulation = self.at_part(pass, span, observe)?;
         let counts = self.counts();
-        let total = counts.iter().sum::<u64>().max(1);
-        let quotas = |instructions: u64| -> Vec<u64> {
-            let share = units::Ratio::new(instructions, total);
-            counts.iter().map(|count| share.of(*count)).collect()
-        };
         let mut begin = Time::ZERO;
         if windows.lead > 0 {
-            (begin, _) = simulation.run_window(&quotas(windows.lead), observe)?;
+            (begin, _) = simulation.run_window(&quotas(&counts, windows.lead), observe)?;
         }
         let before = (
             Measured::of(&simulation, begin),
             Debt::of(&simulation.fabric),
         );
-        let quotas = quotas(windows.instructions);
+        let quotas = quotas(&counts, windows.instructions);
         let (end, paces) = match windows.lead {
             0 => simulation.run_window(&quotas, observe)?,
             _ => simulation.go_on_window(&quotas, observe)?,
@@ -331,6 +348,12 @@ impl Prepared {
         fields.insert("part".to_string(), json!(part));
         window
     }
+}
+
+/// Each thread's share of so many instructions of all.
+fn quotas(counts: &[u64], instructions: u64) -> Vec<u64> {
+    let share = units::Ratio::new(instructions, counts.iter().sum::<u64>().max(1));
+    counts.iter().map(|count| share.of(*count)).collect()
 }
 
 /// How many instructions each thread has done before a part.
