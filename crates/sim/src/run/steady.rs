@@ -9,7 +9,7 @@ use crate::simulation::{Progress, Simulation};
 use crate::steady::caches::Nowhere;
 use crate::steady::debt::Debt;
 use crate::steady::pass::Pass;
-use crate::steady::{PARTS, share_before};
+use crate::steady::{MODEL, PARTS, share_before};
 use host::PageNumbering;
 use host::config::L2Victims;
 use host::thread::TracedThread;
@@ -63,13 +63,14 @@ impl SteadyWindows {
 }
 
 impl Prepared {
-    /// What names the file of misses: the captures, the threads that take part, and the caches.
+    /// What names the file of misses: the captures, the threads that take part, the caches, and the
+    /// version of their model.
     pub fn misses_key(&self) -> [u8; 32] {
         let cpu = &self.config.cpu;
         let guests: Vec<String> = self.guests.iter().map(Guest::content).collect();
         let present: Vec<u64> = self.counts();
         let caches = format!(
-            "{} {:?} {:?} {:?} {:?} {:?} {PARTS}",
+            "{} {MODEL} {:?} {:?} {:?} {:?} {:?} {PARTS}",
             trace::misses::VERSION,
             (guests, present, cpu.cores, self.config.os.edges),
             (cpu.l1i, cpu.l1i_ways, cpu.l1d, cpu.l1d_ways),
