@@ -129,6 +129,7 @@ def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]
     def debt(pay: int) -> dict[str, int]:
         return {
             "frame_bytes": pay,
+            "buffer_bytes": 0,
             "log_bytes": 0,
             "host_bytes": 0,
             "program_pages": pay,

@@ -161,6 +161,11 @@ impl BackEnd {
         self.buffers.has_one_until(last)
     }
 
+    /// Pages on their way to flash, each with what its newest buffer is for.
+    pub(crate) fn on_their_way(&self) -> impl Iterator<Item = (Lpa, Job)> + '_ {
+        self.buffers.on_their_way()
+    }
+
     /// Takes a free buffer for a page.
     pub(crate) fn take_buffer(&mut self, lpa: Lpa, job: Job) -> BufferId {
         self.buffers.take(lpa, job)

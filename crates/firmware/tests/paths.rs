@@ -512,3 +512,27 @@ fn compaction_leaves_buffers_to_others() {
         assert!(device.controller.is_idle());
     }
 }
+
+#[test]
+fn a_page_is_owed_until_it_is_on_flash() {
+    let owed = |device: &Device| {
+        let owed = device.controller.owed();
+        (owed.dirty_frames, owed.log_lines, owed.buffered, owed.pages)
+    };
+    let mut device = Device::new(&config(0));
+    device.send(1, RequestOp::WritePage, 2, 0);
+    assert_eq!(owed(&device), (0, 0, 1, 1));
+    device.settle(Picos::from_micros(200));
+    assert_eq!(owed(&device), (0, 0, 0, 0));
+    // What is compacted stays in the log until then.
+    let mut device = Device::new(&config(16));
+    device.send(1, RequestOp::Write, 2, 0);
+    assert_eq!(owed(&device), (0, 1, 0, 1));
+    device.controller.drain_log(device.now, &mut device.bench);
+    while device.bench.last_program.is_none() {
+        assert!(device.step());
+        assert_eq!(owed(&device), (0, 1, 0, 1));
+    }
+    device.settle(Picos::from_micros(200));
+    assert_eq!(owed(&device), (0, 0, 0, 0));
+}

@@ -139,6 +139,25 @@ fn debt_is_in_frames_or_in_the_log() {
     }
 }
 
+/// Host DRAM as a page cache has its pages come and go as moved pages do, and owes those that were
+/// written.
+#[test]
+fn a_page_cache_is_host_dram_as_moved_pages_are() {
+    let settings = [SETTINGS[0], SETTINGS[1], "host.promoted=256KiB"];
+    let trace = mixed(2, 512, 10_000, 1);
+    let run = prepare(&trace, "demo", "astriflash-cxl", &settings);
+    let misses = Misses::of(&run, "page-cache");
+    let found = steady(&run, &misses, windows(1, 0, 1_000));
+    let last = &found["pass"][8];
+    let count = |name: &str| last[name].as_u64().unwrap();
+    assert_eq!(count("promoted_pages"), 64);
+    assert_eq!(count("promotions"), count("demotions") + 64);
+    let debt = &found["windows"][0]["debt"]["end"];
+    let host = debt["host_bytes"].as_u64().unwrap();
+    assert!((1..=64).contains(&(host / 4096)), "{debt}");
+    assert!(debt["host_pay_ps"].as_u64().unwrap() > 0, "{debt}");
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     let trace = mixed(1, 64, 2_000, 1);

@@ -146,6 +146,16 @@ impl PageBuffers {
         self.pages.entry(lpa).kept.replace(buffer)
     }
 
+    /// Pages on their way to flash, each with the purpose of the buffer that has its newest bytes.
+    pub(super) fn on_their_way(&self) -> impl Iterator<Item = (Lpa, Job)> + '_ {
+        let jobs = self.jobs.iter().enumerate();
+        jobs.filter_map(|(index, job)| {
+            let (lpa, job) = (*job)?;
+            let is_newest = self.holding(lpa) == Some(BufferId::from_index(index));
+            is_newest.then_some((lpa, job))
+        })
+    }
+
     /// Page and purpose of a buffer in use.
     pub(super) fn job(&self, buffer: BufferId) -> (Lpa, Job) {
         self.jobs[buffer.index()].expect("a buffer in use has a job")

@@ -225,7 +225,8 @@ impl Prepared {
         let is_ssd = self.config.design.memory == crate::config::MemoryKind::Ssd;
         let ssd = self.config.controller().ssd;
         let mechanisms = self.config.mechanisms();
-        let host_pages = self.config.host.host_page_count(PageSize::KIB_4);
+        // As promotions are counted: a huge page is one.
+        let host_pages = self.config.host.promoted / self.config.moved_page().bytes();
         json!({
             "frames": if is_ssd { ssd.frame_count(self.config.ftl.mapping_unit.bytes()) } else { 0 },
             "half_lines": if is_ssd { ssd.log.half_slot_count() } else { 0 },
