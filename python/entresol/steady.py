@@ -184,6 +184,8 @@ class Row:
     programs: float
     """Programs of flash pages for a million instructions."""
     amat_ps: float
+    amat_all_ps: float
+    """Over all accesses, from the first issue to the data."""
     owed_bytes: tuple[float, float]
     """Dirty in frames, buffers and log, at the beginning and at the end of a window, on average."""
     owed_host_bytes: tuple[float, float]
@@ -204,6 +206,7 @@ class Row:
             "paid_ratio_micro": _micro(self.paid_ratio),
             "program_pages_per_million_milli": _milli(self.programs),
             "amat_ps": round(self.amat_ps),
+            "amat_all_ps": round(self.amat_all_ps),
             "debt": {
                 name: [round(value) for value in pair]
                 for name, pair in (

@@ -148,6 +148,8 @@ def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]
                 "program_pages": 5,
                 "reads": 10,
                 "read_ps": 1_000,
+                "all_reads": 10,
+                "all_read_ps": 5_000,
             },
             "debt": {"begin": debt(owed[0]), "end": debt(owed[1])},
         }

@@ -67,6 +67,7 @@ fn the_first_window_is_that_of_a_functional_pass() {
         assert_eq!(counts["instructions"], sampled["instructions"]);
         assert_eq!(counts["reads"], statistics["amat"]["paper_accesses"]);
         assert_eq!(counts["amat_ps"], statistics["amat"]["paper_ps"]);
+        assert_eq!(counts["amat_all_ps"], statistics["amat"]["all_ps"]);
         assert_eq!(
             counts["program_pages"],
             statistics["flash"]["program_pages"]
