@@ -45,8 +45,8 @@ units::parameters! {
         /// of the other half too, so that the page need not be programmed again for them.
         takes: CompactionTakes, "sealed_half or both_halves", "SkyByte III-B (sealed_half); both_halves is ours";
         /// When it takes a page up: as soon as batch and buffers have room; when a die has nothing
-        /// to do besides; when the page before is on flash; or a batch at a time, when that before is
-        /// on flash.
+        /// to do besides; when the page before is on flash; or a batch at a time, when that before
+        /// is on flash.
         launch: CompactionLaunch, "at_once, idle_dies, sequential or channel_parallel", "SkyByte III-B (at_once); OpenCXD V-D (sequential, channel_parallel); idle_dies is ours";
     }
 }
