@@ -1,7 +1,7 @@
 """What a result hangs on that no paper says: each such number halved and doubled.
 
 A parameter is *ours* if its source says so. Those that the design does not read, or whose mechanism
-did not act in the run, are left out: nothing can move there.
+did not act in the run, are left out, but for those that decide whether it acts.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _ACTED = (
     ("os.syscall", "os", "syscalls"),
 )
 """By the beginning of a key: the statistic that says whether its mechanism acted."""
+_GATES = frozenset({"ssd.promotion.threshold", "ssd.log.size"})
+"""What says whether a mechanism acts at all: another value may wake it."""
 SAME = 0.001
 """Who changes neither time nor speedup by more (0.1 %) moves nothing."""
 
@@ -110,7 +112,10 @@ def _unread(setup: Setup, design: str, names: Sequence[str]) -> set[str]:
 
 
 def acted(run: Run, key: str) -> bool:
-    """Whether the mechanism that a parameter is of did anything in the run."""
+    """Whether the mechanism that a parameter is of did anything in the run, or may if it has
+    another value."""
+    if key in _GATES:
+        return True
     found = next((each for each in _ACTED if key.startswith(each[0])), None)
     return found is None or run.count(found[1], found[2]) > 0
 
@@ -212,6 +217,6 @@ def headline(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> str:
             f"{each.change.changed} ({speedup * each.speedup:.3g})."
         )
     return (
-        f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values that are "
-        f"ours is halved or doubled."
+        f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values tried "
+        f"is halved or doubled: those that are ours and whose mechanism acted."
     )

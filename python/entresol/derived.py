@@ -120,6 +120,11 @@ class Run:
         return [self.count(section, name) for name, _ in names]
 
     @property
+    def amat_all_ps(self) -> int:
+        """AMAT over all accesses, from the first issue to the data."""
+        return self.count("amat", "all_ps")
+
+    @property
     def amat_ps(self) -> int:
         """AMAT as the paper defines it."""
         return self.count("amat", "paper_ps")

@@ -374,6 +374,7 @@ class Estimates(TypedDict):
     speedup_half_width_milli: int | None
     spread_milli: int | None
     amat_ps: int
+    amat_all_ps: int
     program_pages_per_million_milli: int | None
     warnings: list[str]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
+from typing import Literal
 
 from entresol import core, estimate
 from entresol.core import Setup
@@ -69,6 +70,7 @@ class Row:
     speedup: Estimate
     spread: float | None
     amat_ps: float
+    amat_all_ps: float
     programs_per_million: Estimate
     warnings: tuple[str, ...]
 
@@ -91,7 +93,11 @@ def _row(
 ) -> Row:
     windows, base = _by_window(own), _by_window(reference)
     accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
-    latency = [run["statistics"]["amat"]["paper_ps"] for run in own]
+
+    def amat(name: Literal["paper_ps", "all_ps"]) -> float:
+        means = [run["statistics"]["amat"][name] for run in own]
+        return math.fsum(a * t for a, t in zip(accesses, means, strict=True)) / (sum(accesses) or 1)
+
     pairs = list(zip(base, windows, strict=True))
     programs = [math.fsum(map(_programs, window)) / len(window) for window in windows]
     return Row(
@@ -100,7 +106,8 @@ def _row(
         estimate.jackknife(windows, pace),
         estimate.jackknife(pairs, _speedup),
         _spread(own),
-        math.fsum(a * t for a, t in zip(accesses, latency, strict=True)) / (sum(accesses) or 1),
+        amat("paper_ps"),
+        amat("all_ps"),
         estimate.mean(programs),
         tuple(
             warning
@@ -197,6 +204,7 @@ def _estimate(row: Row) -> Estimates:
         "speedup_half_width_milli": thousandths(row.speedup.half_width),
         "spread_milli": thousandths(row.spread),
         "amat_ps": round(row.amat_ps),
+        "amat_all_ps": round(row.amat_all_ps),
         "program_pages_per_million_milli": thousandths(row.programs_per_million.value),
         "warnings": list(row.warnings),
     }

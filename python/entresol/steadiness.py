@@ -173,15 +173,20 @@ def begin_of(runs: Sequence[Json]) -> int:
 
 
 def missing(run: Json, begin: int) -> str | None:
-    """A sentence that says how much a capture is too short for a design, if it is."""
+    """A sentence that says where a design is steady instead, or how much a capture is too short."""
     found = at(run, begin)
     if found.is_steady:
         return None
     words = f"{run['trace']} on {run['design']}: not steady where windows begin, with "
     words += ", ".join(found.unmet)
-    if any(mark.reached == 0 for mark in found.marks):
+    if (steady := steady_from(run)) is not None:
+        share = f"{steady * 100 / PARTS:.4g}"
+        return f"{words}; it is from {share} % of the program on: --from {share}."
+    # What a mark has reached where windows begin early says little of the whole.
+    whole = at(run, PARTS).marks
+    if any(mark.reached == 0 for mark in whole):
         return f"{words}; what never happens in it no longer capture of it brings."
-    factor = max((m.wanted / m.reached for m in found.marks), default=0.0) * begin / LATEST
+    factor = max((m.wanted / m.reached for m in whole), default=0.0) * PARTS / LATEST
     if factor <= 1:
         return f"{words}; a longer capture (more --work) may be, by how much is not known."
     longer = quantity.count(run["instructions"] * factor)

@@ -184,8 +184,10 @@ class Row:
     programs: float
     """Programs of flash pages for a million instructions."""
     amat_ps: float
+    amat_all_ps: float
+    """Over all accesses, from the first issue to the data."""
     owed_bytes: tuple[float, float]
-    """Dirty in frames and log, at the beginning and at the end of a window, on average."""
+    """Dirty in frames, buffers and log, at the beginning and at the end of a window, on average."""
     owed_host_bytes: tuple[float, float]
     pay_ps: tuple[float, float]
     owed_pages: tuple[float, float]
@@ -204,6 +206,7 @@ class Row:
             "paid_ratio_micro": _micro(self.paid_ratio),
             "program_pages_per_million_milli": _milli(self.programs),
             "amat_ps": round(self.amat_ps),
+            "amat_all_ps": round(self.amat_all_ps),
             "debt": {
                 name: [round(value) for value in pair]
                 for name, pair in (
@@ -273,7 +276,8 @@ def _row(design: str, reference: str, windows: dict[str, list[Window]]) -> Row:
         paid(own) / (paid(base) or 1),
         total("program_pages") * 1e6 / (total("instructions") or 1),
         total("read_ps") / (total("reads") or 1),
-        both("frame_bytes", "log_bytes"),
+        total("all_read_ps") / (total("all_reads") or 1),
+        both("frame_bytes", "buffer_bytes", "log_bytes"),
         both("host_bytes"),
         both("pay_ps", "host_pay_ps"),
         both("program_pages", "host_program_pages"),

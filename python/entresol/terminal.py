@@ -185,7 +185,7 @@ def _cells(panel: Panel, run: Run) -> list[str]:
         quantity.significant(panel.normalised(run)),
         quantity.times(panel.speedup(run)),
         quantity.duration(run.amat_ps),
-        quantity.duration(run.number("amat", "all_ps")),
+        quantity.duration(run.amat_all_ps),
         *flash,
         quantity.exact(run.switches),
         str(len(run.warnings)) if run.warnings else "",

@@ -90,6 +90,21 @@ def test_what_is_missing_is_one_sentence(changed: dict[str, int], words: str, ti
     assert sentence is not None and words in sentence and times in sentence, sentence
 
 
+def test_windows_that_begin_early_are_sent_later() -> None:
+    way = _way(**(STEADY | {"erased_blocks": 24}))
+    for look in way["pass"]:
+        # Erases begin in the middle: 12 of the 10 wanted by six eighths.
+        look["erased_blocks"] = max(0, look["erased_blocks"] - 12) * 2
+    sentence = steadiness.missing(way, PARTS // 8)
+    assert sentence is not None and "0 of 1 erases a die" in sentence
+    assert "never" not in sentence and "from 75 % of the program on: --from 75." in sentence
+    for look in way["pass"]:
+        look["erased_blocks"] //= 2
+    sentence = steadiness.missing(way, PARTS // 8)
+    assert sentence is not None and "never" not in sentence
+    assert "1.1 times as long" in sentence, sentence
+
+
 def test_few_promotions_are_balanced_whatever_their_share() -> None:
     way = _way(**(STEADY | {"promotions": 8, "demotions": 0}))
     assert steadiness.steady_from(way) is not None
@@ -114,6 +129,7 @@ def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]
     def debt(pay: int) -> dict[str, int]:
         return {
             "frame_bytes": pay,
+            "buffer_bytes": 0,
             "log_bytes": 0,
             "host_bytes": 0,
             "program_pages": pay,
@@ -132,6 +148,8 @@ def _run(design: str, times: list[int], owed: tuple[int, int]) -> dict[str, Any]
                 "program_pages": 5,
                 "reads": 10,
                 "read_ps": 1_000,
+                "all_reads": 10,
+                "all_read_ps": 5_000,
             },
             "debt": {"begin": debt(owed[0]), "end": debt(owed[1])},
         }

@@ -7,8 +7,8 @@ use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
     CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
     FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
-    PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts,
-    SsdConfig, Throttle, VictimOrder,
+    PowerLossProtection, PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig,
+    PromotionCounts, SsdConfig, Throttle, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream, Timing};
@@ -350,6 +350,7 @@ impl Device {
                 launch: CompactionLaunch::AtOnce,
                 page_cost: Picos::from_nanos(500),
                 batch: self.batch,
+                leaves: 0,
             },
             promotion: PromotionConfig {
                 counts: PromotionCounts::Uses,
@@ -377,6 +378,7 @@ impl Device {
             overwritten: Ratio::percent(0),
             placement: 0,
             first_write: FirstWrite::FirstDie,
+            program_to: ProgramTo::InTurn,
             gc: GcKind::Incremental,
             gc_start_blocks: self.reserve + 1,
             reserve_blocks: self.reserve,

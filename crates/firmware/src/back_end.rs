@@ -7,9 +7,9 @@
 mod page_buffers;
 
 use crate::cache::{MshrId, Pending};
-use crate::config::{CompactionLaunch, ControllerConfig, PowerLossProtection};
+use crate::config::{ControllerConfig, PowerLossProtection};
 use crate::durable::{BufferedPage, Record, WriteOrder};
-use crate::ftl::{Done, Estimate, Ftl, Owner};
+use crate::ftl::{Done, Estimate, Ftl, Owner, ProgramTo};
 use crate::platform::{BufferId, NandFault, NandTag, PagePlace, Platform};
 use alloc::vec::Vec;
 pub(crate) use page_buffers::Job;
@@ -113,8 +113,7 @@ impl BackEnd {
             writers_waiting: 0,
             is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
             serves_reads: ssd.buffer_hits,
-            prefers_idle_dies: ssd.compaction.launch == CompactionLaunch::IdleDies
-                && ssd.log.half_slot_count() > 0,
+            prefers_idle_dies: config.ftl.program_to == ProgramTo::IdleDie,
         }
     }
 
@@ -141,6 +140,12 @@ impl BackEnd {
         self.buffers.has_free()
     }
 
+    /// How many are.
+    #[inline]
+    pub(crate) fn free_buffers(&self) -> usize {
+        self.buffers.free()
+    }
+
     /// Buffers, and those in use.
     pub(crate) fn buffer_counts(&self) -> (usize, usize) {
         (self.buffers.count(), self.buffers.in_use())
@@ -154,6 +159,11 @@ impl BackEnd {
     /// Whether a buffer is in use that was taken until then.
     pub(crate) fn has_buffer_until(&self, last: u64) -> bool {
         self.buffers.has_one_until(last)
+    }
+
+    /// Pages on their way to flash, each with what its newest buffer is for.
+    pub(crate) fn on_their_way(&self) -> impl Iterator<Item = (Lpa, Job)> + '_ {
+        self.buffers.on_their_way()
     }
 
     /// Takes a free buffer for a page.

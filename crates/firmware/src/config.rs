@@ -193,6 +193,13 @@ impl SsdConfig {
                 self.log.size
             ));
         }
+        if has_log && self.compaction.leaves >= self.buffers {
+            problems.push(format!(
+                "ssd.compaction.leaves is {} of the {} ssd.buffers, so that compaction could have \
+                 none: it must be below ssd.buffers",
+                self.compaction.leaves, self.buffers
+            ));
+        }
         if self.cache.policy == CachePolicy::None && !has_log {
             problems
                 .push("ssd.cache.policy is none and there is no ssd.log.size to take lines".into());

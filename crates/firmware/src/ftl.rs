@@ -24,7 +24,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
+pub use config::{EstimatorKind, FirstWrite, FtlConfig, GcKind, ProgramTo};
 pub use failures::Failures;
 pub(crate) use restore::CheckedTables;
 pub use restore::UnsoundTables;

@@ -41,7 +41,7 @@ pub use config::{
 pub use controller::{Controller, Copies, Fullness, Owed, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
 pub use ftl::{
-    EstimatorKind, Failures, FirstWrite, Ftl, FtlConfig, FtlStats, GcKind, UnsoundTables,
+    EstimatorKind, Failures, FirstWrite, Ftl, FtlConfig, FtlStats, GcKind, ProgramTo, UnsoundTables,
 };
 pub use health::Health;
 pub use platform::{

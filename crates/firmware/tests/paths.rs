@@ -326,18 +326,28 @@ fn a_page_is_offered_once_beyond_the_threshold_and_leaves_with_its_log_lines() {
 }
 
 /// Offers so far after each use of page 1, which another page drives out after its second use; it
-/// is offered beyond 3 uses.
+/// is offered beyond 3 uses. It makes no difference whether who misses waits or comes again.
 fn offers_after_a_return(remembers: bool, fetch_uses: u32) -> Vec<usize> {
+    let [waits, comes_again] = [false, true].map(|delays| offers(delays, remembers, fetch_uses));
+    assert_eq!(waits, comes_again, "{remembers} {fetch_uses}");
+    waits
+}
+
+fn offers(delays: bool, remembers: bool, fetch_uses: u32) -> Vec<usize> {
     let mut config = config(16);
     config.promotion_enabled = true;
+    config.delay_enabled = delays;
     config.ssd.cache.ways = 1;
     config.ssd.promotion.remembers = remembers;
     config.ssd.promotion.fetch_uses = fetch_uses;
     let mut device = Device::new(&config);
     let mut offers = Vec::new();
     for page in [1, 1, 9, 1, 1, 1, 1] {
-        device.send(1, READ, page, 0);
+        let answers = device.send(1, READ, page, 0);
         device.settle(Picos::from_micros(5));
+        if answers.iter().any(|answer| answer.answer == Answer::Delay) {
+            assert_eq!(device.send(1, READ, page, 0)[0].served, Served::CacheHit);
+        }
         if page == 1 {
             offers.push(device.bench.offers.len());
         }
@@ -449,4 +459,80 @@ fn a_miss_that_is_answered_from_the_register_does_not_wait_for_its_frame() {
     let flash = Picos::from_micros(3);
     let breakdown = parts(Picos::ZERO, LOG_LOOKUP, Picos::ZERO, flash);
     check(&answers[0], Answer::Data, Served::Flash, breakdown);
+}
+
+/// The first program would go to die 0, which is reading page 0 when page 3 is programmed: by
+/// compaction, or without a log because page 5 needs its frame, one of two.
+fn die_of_a_written_page(half: u64, program_to: ProgramTo) -> DieId {
+    let mut config = config(half);
+    config.ftl.program_to = program_to;
+    config.ssd.dram = config.ssd.log.size + Bytes::from_kib(8);
+    config.ssd.cache.ways = 2;
+    let mut device = Device::new(&config);
+    device.fetch(3);
+    device.send(1, RequestOp::Write, 3, 0);
+    device.send(2, READ, 0, 0);
+    device.controller.drain_log(device.now, &mut device.bench);
+    assert_eq!(device.bench.timers.len(), usize::from(half > 0));
+    if half > 0 {
+        device.step();
+    }
+    device.send(3, READ, 5, 0);
+    assert!(device.bench.last_program.is_some());
+    device.settle(Picos::from_micros(200));
+    device
+        .controller
+        .die_of(Lpa::new(3))
+        .expect("page 3 is on flash")
+}
+
+#[test]
+fn a_page_is_programmed_on_an_idle_die_whatever_it_comes_from() {
+    for half in [0, 16] {
+        let die = |program_to| die_of_a_written_page(half, program_to);
+        assert_eq!(die(ProgramTo::InTurn), DieId::new(0), "log of {half}");
+        assert_eq!(die(ProgramTo::IdleDie), DieId::new(1), "log of {half}");
+    }
+}
+
+#[test]
+fn compaction_leaves_buffers_to_others() {
+    for (leaves, is_answered) in [(0, false), (1, true)] {
+        let mut config = config(16);
+        config.ssd.buffers = 2;
+        config.ssd.compaction.leaves = leaves;
+        let mut device = Device::new(&config);
+        for page in 1..5 {
+            device.send(1, RequestOp::Write, page, 0);
+        }
+        device.controller.drain_log(device.now, &mut device.bench);
+        let answers = device.send(2, RequestOp::WritePage, 9, 0);
+        assert_eq!(!answers.is_empty(), is_answered, "{leaves} left");
+        device.settle(Picos::from_micros(200));
+        assert!(device.controller.is_idle());
+    }
+}
+
+#[test]
+fn a_page_is_owed_until_it_is_on_flash() {
+    let owed = |device: &Device| {
+        let owed = device.controller.owed();
+        (owed.dirty_frames, owed.log_lines, owed.buffered, owed.pages)
+    };
+    let mut device = Device::new(&config(0));
+    device.send(1, RequestOp::WritePage, 2, 0);
+    assert_eq!(owed(&device), (0, 0, 1, 1));
+    device.settle(Picos::from_micros(200));
+    assert_eq!(owed(&device), (0, 0, 0, 0));
+    // What is compacted stays in the log until then.
+    let mut device = Device::new(&config(16));
+    device.send(1, RequestOp::Write, 2, 0);
+    assert_eq!(owed(&device), (0, 1, 0, 1));
+    device.controller.drain_log(device.now, &mut device.bench);
+    while device.bench.last_program.is_none() {
+        assert!(device.step());
+        assert_eq!(owed(&device), (0, 1, 0, 1));
+    }
+    device.settle(Picos::from_micros(200));
+    assert_eq!(owed(&device), (0, 0, 0, 0));
 }

@@ -429,10 +429,12 @@ impl Placement {
     pub fn reset_stats(&mut self) {
         self.stats = PlacementStats::default();
     }
-    /// Pages in host DRAM that are newer than the device's copies, without those on their way.
-    /// Looks at all.
-    pub fn dirty_count(&self) -> usize {
-        self.lists.dirty_len()
+    /// Pages of 4 KiB in host DRAM that are newer than the device's copies, all of a huge page with
+    /// it. A page that leaves is one of them until it is on the device, and one that comes if a
+    /// line was written in host DRAM meanwhile; the device may have lines of both. Looks at all.
+    pub fn dirty_chunk_count(&self) -> u64 {
+        let pages = self.lists.dirty_len() + self.plb.owed_count();
+        pages as u64 * u64::from(self.chunking.count())
     }
     /// Pages in host DRAM, without those on their way.
     pub fn resident_count(&self) -> usize {

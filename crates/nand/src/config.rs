@@ -34,7 +34,8 @@ units::parameters! {
         /// read waits for the host's, but for one program at most of log compaction's.
         scheduling: Scheduling, "fifo, read_priority or split",
             "our switch; the paper names no order; its artifact: split";
-        /// Whether a read suspends the program or erase its die is busy with.
+        /// Whether a read suspends the program or erase its die is busy with, and goes before one
+        /// whose page has just come in.
         suspend: bool, "true only with scheduling = read_priority", "our switch; off in the paper";
         /// Time a die needs to suspend an operation, and to resume it later, charged at suspension.
         t_suspend: Picos, "at most 1ms", "our choice; used only with suspend";

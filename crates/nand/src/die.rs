@@ -33,8 +33,8 @@ impl Phase {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspended {
     pub op: OpId,
-    /// What is left of its time at the cells.
-    pub remaining: Picos,
+    /// What is left of its time at the cells; None: they have not begun with it.
+    pub remaining: Option<Picos>,
     pub since: Time,
 }
 

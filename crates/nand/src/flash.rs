@@ -174,7 +174,7 @@ impl Nand {
         match phase {
             Phase::Idle => unreachable!("an idle die has no event"),
             Phase::Suspending => self.start_next(now, event.unit(), events),
-            Phase::TransferIn(id) => self.enter_array(now, event.unit(), id, events),
+            Phase::TransferIn(id) => self.program(now, event.unit(), id, events),
             Phase::TransferOut(id) => self.complete(now, event.unit(), id, events, completed),
             Phase::Array(id) => {
                 self.stats.die_busy += lasted;
@@ -317,6 +317,22 @@ impl Nand {
         events.schedule(end, NandEvent::new(unit, state.phase_number));
     }
 
+    /// The page has come in: the cells program it, unless a read that came meanwhile goes first.
+    /// Nothing is interrupted then, so that the die spends no `t_suspend`.
+    #[inline]
+    fn program(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
+        let state = &mut self.units[unit as usize];
+        if self.suspend.is_none() || state.priority.is_empty() {
+            return self.enter_array(now, unit, id, events);
+        }
+        state.suspended = Some(Suspended {
+            op: id,
+            remaining: None,
+            since: now,
+        });
+        self.start_next(now, unit, events);
+    }
+
     /// Interrupts the program or erase at the cells for a read, unless it ends sooner than it
     /// could be suspended.
     fn try_suspend(&mut self, now: Time, unit: u32, running: OpId, events: &mut impl Schedule) {
@@ -331,7 +347,7 @@ impl Nand {
         let lasted = state.leave(now);
         state.suspended = Some(Suspended {
             op: running,
-            remaining,
+            remaining: Some(remaining),
             since: now,
         });
         self.stats.die_busy += lasted;
@@ -343,11 +359,14 @@ impl Nand {
 
     fn resume(&mut self, now: Time, unit: u32, suspended: Suspended, events: &mut impl Schedule) {
         self.slab[suspended.op].suspended += now - suspended.since;
+        let Some(remaining) = suspended.remaining else {
+            return self.enter_array(now, unit, suspended.op, events);
+        };
         let channel = self.channel_of(unit);
         if let Some(empirical) = self.empirical.as_mut() {
             empirical.resume(channel);
         }
-        let end = now + suspended.remaining;
+        let end = now + remaining;
         self.enter(now, unit, Phase::Array(suspended.op), end, events);
     }
 

@@ -117,6 +117,9 @@ impl List {
         }
         self.tail = id.0;
     }
+    pub const fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
     pub fn pop(&mut self, slab: &Slab) -> Option<OpId> {
         if self.head == NIL {
             return None;

@@ -33,7 +33,8 @@ pub struct KindStats {
 pub struct NandStats {
     /// By kind, in the order of [`Kind::ALL`].
     pub kinds: [KindStats; 3],
-    /// Programs and erases suspended by a read; one operation may be suspended several times.
+    /// Programs and erases suspended by a read; one operation may be suspended several times. A
+    /// program that gives way before it begins is none.
     pub suspensions: u64,
     /// Time that cells were read, programmed or erased, summed over dies, up to the end of the
     /// last phase that ended.

@@ -171,10 +171,16 @@ impl Model<'_> {
                 let channel = die % self.buses.len();
                 self.buses[channel].queue.pop_front();
                 self.grant(now, channel);
-                match job.operation.kind() {
-                    Kind::Program => self.occupy(now, die, Doing::Cells(job), self.config.t_prog),
-                    _ => self.finish(now, die, job),
+                if job.operation.kind() == Kind::Read {
+                    return self.finish(now, die, job);
                 }
+                let state = &mut self.dies[die];
+                let has_urgent = state.waiting.iter().any(|waiting| !waiting.is_bound);
+                if self.config.suspend && has_urgent {
+                    state.suspended = Some((job, self.config.t_prog));
+                    return self.start(now, die);
+                }
+                self.occupy(now, die, Doing::Cells(job), self.config.t_prog);
             }
         }
     }

@@ -166,6 +166,29 @@ fn a_suspended_program_keeps_its_time_at_the_cells() {
     assert_eq!(stats.die_busy, config.t_prog + config.t_r * 3);
 }
 
+/// A read that comes while the page of a program is on the bus starts when the transfer ends, and
+/// the program behind it: one instant before that as one after it, but for `t_suspend`.
+#[test]
+fn a_program_that_has_not_begun_gives_way_without_suspension() {
+    let config = NandConfig {
+        scheduling: Scheduling::ReadPriority,
+        suspend: true,
+        ..small()
+    };
+    let program = (0, Operation::Program(page(&config, 0, 0, 0)));
+    let read = (1_000, Operation::Read(page(&config, 0, 1, 0)));
+    let (transfer, reads) = (config.transfer_time(), config.unloaded_read());
+    let ends = finishes(&config, &[program, read]);
+    assert_eq!(ends[1], Time::ZERO + transfer + reads);
+    assert_eq!(ends[0], Time::ZERO + transfer + reads + config.t_prog);
+    let config = NandConfig {
+        suspend: false,
+        ..config
+    };
+    let ends = finishes(&config, &[program, read]);
+    assert_eq!(ends[0], Time::ZERO + transfer + config.t_prog);
+}
+
 #[test]
 fn a_program_about_to_end_is_not_suspended() {
     let t_suspend = Picos::from_micros(2);

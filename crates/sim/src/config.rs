@@ -144,7 +144,7 @@ impl Config {
 
     /// The pages that are moved to host DRAM: those that the operating system maps, or whatever a
     /// design moves that has nothing to do with them.
-    fn moved_page(&self) -> host::MappedPage {
+    pub(crate) fn moved_page(&self) -> host::MappedPage {
         match self.mechanisms().migration {
             Migration::Adaptive => self.cpu.page_size,
             _ => host::MappedPage::Kib4,

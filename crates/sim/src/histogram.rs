@@ -36,6 +36,11 @@ impl LatencyHistogram {
         self.count
     }
 
+    /// Their sum in picoseconds; the largest number if it is beyond all.
+    pub fn sum(&self) -> u64 {
+        u64::try_from(self.sum).unwrap_or(u64::MAX)
+    }
+
     /// The exact mean, rounded down; nothing if empty.
     pub fn mean(&self) -> Picos {
         let mean = self.sum.checked_div(u128::from(self.count)).unwrap_or(0);

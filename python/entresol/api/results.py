@@ -152,7 +152,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         keys = [key for key in self.varied if key not in ("trace", "design")]
-        head = ["trace", "design", *keys, "time", "AMAT", "flash programs"]
+        head = ["trace", "design", *keys, "time", "AMAT, all", "flash programs"]
         rows = "".join(self._row(row, outcome, keys) for row, outcome in self._pairs()[:SHOWN])
         more = len(self) - SHOWN
         tail = f"<p>and {more} more: <code>.frame()</code></p>" if more > 0 else ""
@@ -168,7 +168,7 @@ class Results:
         statistics = outcome.result["statistics"]
         numbers = [
             quantity.duration(outcome.result["execution_time_ps"]),
-            quantity.duration(statistics["amat"]["paper_ps"]),
+            quantity.duration(statistics["amat"]["all_ps"]),
             quantity.exact(statistics["flash"]["program_pages"]),
         ]
         cells += "".join(f"<td style='text-align:right'>{number}</td>" for number in numbers)

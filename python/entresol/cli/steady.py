@@ -170,7 +170,7 @@ def _times(part: Json, provenance: Json) -> Table:
         (
             f"time ÷ {reference}",
             "debts paid",
-            "AMAT",
+            "AMAT, all",
             "programs / M instr.",
             "owed before",
             "after",
@@ -185,7 +185,7 @@ def _times(part: Json, provenance: Json) -> Table:
             row["design"],
             _interval(row["ratio_micro"], row["ratio_half_width_micro"]),
             quantity.micro(row["paid_ratio_micro"]),
-            quantity.duration(row["amat_ps"]),
+            quantity.duration(row["amat_all_ps"]),
             quantity.milli(row["program_pages_per_million_milli"]),
             quantity.size(owed[0]),
             quantity.size(owed[1]),

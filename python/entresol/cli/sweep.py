@@ -109,7 +109,7 @@ def _print(planned: plan.Sweep, outcomes: Sequence[Outcome]) -> None:
     table = Table(title=caption, title_justify="left", title_style="bold", pad_edge=False)
     for name in ("trace", "design", *varied):
         table.add_column(name, no_wrap=True)
-    for name in ("time", "AMAT", "flash programs"):
+    for name in ("time", "AMAT, all", "flash programs"):
         table.add_column(name, justify="right")
     for row, outcome in list(zip(planned.rows, outcomes, strict=True))[:SHOWN]:
         values = (row.values[key] for key in varied)
@@ -127,6 +127,6 @@ def _cells(outcome: Outcome) -> list[str]:
     statistics = outcome.result["statistics"]
     return [
         quantity.duration(outcome.result["execution_time_ps"]),
-        quantity.duration(statistics["amat"]["paper_ps"]),
+        quantity.duration(statistics["amat"]["all_ps"]),
         quantity.exact(statistics["flash"]["program_pages"]),
     ]

@@ -123,15 +123,14 @@ def _access(panel: Panel, best: Run) -> str:
     reference = panel.reference
     if not reference.amat_ps or not best.amat_ps:
         return ""
-    label, share = _largest_part(reference)
-    text = f"An average memory access takes {quantity.duration(reference.amat_ps)} on "
-    text += f"{escape(reference.design)}, {quantity.percent(share)} of it {label}"
-    if best is reference:
-        return text + "."
-    label, share = _largest_part(best)
-    text += f", and {quantity.duration(best.amat_ps)} on {escape(best.design)}"
-    text += f", where the largest part is {label} ({quantity.percent(share)})."
-    return text
+    shown = [reference] if best is reference else [reference, best]
+    times = [f"{quantity.duration(run.amat_all_ps)} on {escape(run.design)}" for run in shown]
+    text = f"An average memory access takes {' and '.join(times)} from its first issue to its data."
+    parts = []
+    for run in shown:
+        label, share = _largest_part(run)
+        parts.append(f"{label} ({quantity.percent(share)}) on {escape(run.design)}")
+    return f"{text} Without thread switches its largest part is {' and '.join(parts)}."
 
 
 def _largest_part(run: Run) -> tuple[str, float]:
@@ -219,7 +218,7 @@ def facts(panel: Panel) -> str:
         ]
     entries = [
         *first,
-        ("AMAT", quantity.duration(best.amat_ps)),
+        ("AMAT, all", quantity.duration(best.amat_all_ps)),
         ("99 % of accesses within", quantity.duration(best.number("amat", "p99_ps"))),
         ("thread switches", quantity.count(best.switches)),
         ("flash programs", quantity.count(best.number("flash", "program_pages"))),

@@ -67,6 +67,11 @@ impl PageBuffers {
         !self.free.is_empty()
     }
 
+    #[inline]
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
     pub(super) fn count(&self) -> usize {
         self.jobs.len()
     }
@@ -139,6 +144,16 @@ impl PageBuffers {
     /// The buffer counts for its page after a power cut; returns the one that did so before.
     pub(super) fn keep(&mut self, lpa: Lpa, buffer: BufferId) -> Option<BufferId> {
         self.pages.entry(lpa).kept.replace(buffer)
+    }
+
+    /// Pages on their way to flash, each with the purpose of the buffer that has its newest bytes.
+    pub(super) fn on_their_way(&self) -> impl Iterator<Item = (Lpa, Job)> + '_ {
+        let jobs = self.jobs.iter().enumerate();
+        jobs.filter_map(|(index, job)| {
+            let (lpa, job) = (*job)?;
+            let is_newest = self.holding(lpa) == Some(BufferId::from_index(index));
+            is_newest.then_some((lpa, job))
+        })
     }
 
     /// Page and purpose of a buffer in use.

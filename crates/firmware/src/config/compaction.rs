@@ -21,7 +21,7 @@ pub enum CompactionTakes {
 pub enum CompactionLaunch {
     /// As soon as the batch and the buffers have room.
     AtOnce,
-    /// When there is also a die with nothing to do, which takes its program.
+    /// When there is also a die with nothing to do (`ftl.program_to`: which die takes its program).
     IdleDies,
     /// When the page before it is on flash: one at a time.
     Sequential,
@@ -37,13 +37,16 @@ units::parameters! {
         /// Whether compaction's copies between log, data cache and buffers occupy device DRAM.
         copies: Cost, "charged or free", "SkyByte III-B (charged); its artifact: free";
         /// Pages that compaction may have in flight at one time.
-        batch: u32, "1 to 65536", "ours; SkyByte III-B batches without a number";
+        batch: u32, "1 to 65536, and never more at a time than ssd.buffers less leaves", "ours; SkyByte III-B batches without a number";
+        /// Page buffers that compaction leaves to pages that go to flash otherwise: with 0 it may
+        /// hold all of them, and a page that leaves the data cache then waits for a program.
+        leaves: u32, "0 or more, below ssd.buffers", "ours (0): the papers say of no reserve";
         /// Which lines of a page it takes: those of the half that is being compacted, or newer ones
         /// of the other half too, so that the page need not be programmed again for them.
         takes: CompactionTakes, "sealed_half or both_halves", "SkyByte III-B (sealed_half); both_halves is ours";
         /// When it takes a page up: as soon as batch and buffers have room; when a die has nothing
-        /// to do besides, where it is programmed then; when the page before is on flash; or a
-        /// batch at a time, when that before is on flash.
+        /// to do besides; when the page before is on flash; or a batch at a time, when that before
+        /// is on flash.
         launch: CompactionLaunch, "at_once, idle_dies, sequential or channel_parallel", "SkyByte III-B (at_once); OpenCXD V-D (sequential, channel_parallel); idle_dies is ours";
     }
 }

@@ -49,6 +49,7 @@ fn ssd() -> SsdConfig {
             launch: CompactionLaunch::AtOnce,
             page_cost: Picos::from_nanos(500),
             batch: 256,
+            leaves: 0,
         },
         promotion: PromotionConfig {
             counts: PromotionCounts::Uses,

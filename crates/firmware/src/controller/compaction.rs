@@ -8,7 +8,8 @@
 //! in what is programmed (L5): they stay in the active half and are programmed with it. When the
 //! program is done, the page leaves the half's index; when no page is left, the half is free.
 //!
-//! At most `ssd.compaction.batch` pages are in flight, each in a buffer; each costs a firmware core
+//! At most `ssd.compaction.batch` pages are in flight, each in a buffer, of which
+//! `ssd.compaction.leaves` are not for them; each costs a firmware core
 //! `ssd.compaction.page_cost`. `ssd.compaction.launch` says when a page is taken up: one after the
 //! other, in batches (OpenCXD §V-D), or as they find room.
 
@@ -78,7 +79,7 @@ impl<I: LogIndex> Controller<I> {
         if self.constants.launch == CompactionLaunch::ChannelParallel && self.has_launched() {
             return;
         }
-        while self.back_end.has_free_buffer() && self.may_launch() {
+        while self.back_end.free_buffers() > self.constants.leaves && self.may_launch() {
             let log = &mut self.log;
             let taken = platform.timed(Work::CompactionStep, |_| {
                 log.as_mut().and_then(Log::take_up_page)

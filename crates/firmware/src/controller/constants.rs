@@ -27,6 +27,8 @@ pub(super) struct Constants {
     pub(super) sparse: u32,
     pub(super) miss_answer: MissAnswer,
     pub(super) launch: CompactionLaunch,
+    /// Buffers that compaction leaves free.
+    pub(super) leaves: usize,
     /// What a flush takes beyond what it waits for.
     pub(super) flush_cost: Picos,
 }
@@ -46,6 +48,7 @@ impl Constants {
             sparse: ssd.log.sparse,
             miss_answer: ssd.miss_answer,
             launch: ssd.compaction.launch,
+            leaves: ssd.compaction.leaves as usize,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,
                 PowerLossProtection::None => ssd.flush_cost,

@@ -265,6 +265,11 @@ impl<I: LogIndex> Controller<I> {
         if self.only_passes(lpa) {
             arrived.let_pass();
         }
+        // Who was told to come again has asked for the fetch, and is no waiter.
+        let was_asked = arrived.has_delayed() && !arrived.is_prefetch();
+        if was_asked && !arrived.only_passes() {
+            self.count_fetch(lpa, frame);
+        }
         while let Some(waiter) = self.cache.next_waiter(&mut arrived) {
             self.answer_waiter(now, done, &waiter, &arrived, platform);
         }
@@ -297,7 +302,8 @@ impl<I: LogIndex> Controller<I> {
         let answer = (at, waiter.served, breakdown);
         self.answer_from_frame(pending, arrived.frame(), answer, platform);
         if pending.request.op != RequestOp::PromotionRead && !arrived.only_passes() {
-            if waiter.served == Served::Flash {
+            // Where the fetch was asked for in vain first, it has been counted.
+            if waiter.served == Served::Flash && !arrived.has_delayed() {
                 self.count_fetch(arrived.lpa(), arrived.frame());
             }
             self.use_frame(at, arrived.frame(), pending.request, Use::Late, platform);

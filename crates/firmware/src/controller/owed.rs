@@ -1,6 +1,7 @@
 //! What the device still owes the flash: writes that it has acknowledged and not programmed.
 
 use super::Controller;
+use crate::back_end::Job;
 use crate::log_index::LogIndex;
 use alloc::vec::Vec;
 use units::{FrameId, Lpa};
@@ -12,14 +13,16 @@ pub struct Owed {
     pub dirty_frames: u64,
     /// Lines in the write log, of each its newest copy.
     pub log_lines: u64,
-    /// Pages of both, each once: so many programs.
+    /// Pages in buffers that are not on flash and not in the log any more.
+    pub buffered: u64,
+    /// Pages of frames and log, each once, and of buffers: so many programs.
     pub pages: u64,
     /// Of these, pages that would have to be read first: logged in part, and not cached.
     pub reads: u64,
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// What is owed. Looks at every frame and every logged line.
+    /// What is owed. Looks at every frame, buffer and logged line.
     pub fn owed(&self) -> Owed {
         let mut owed = Owed::default();
         for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {
@@ -33,7 +36,12 @@ impl<I: LogIndex> Controller<I> {
         owed.log_lines = logged.len() as u64;
         logged.sort_unstable();
         logged.dedup();
-        owed.pages = owed.dirty_frames;
+        // What compaction programs stays in the log until it is on flash, or has left it.
+        let in_log = |lpa| self.log.as_ref().is_some_and(|log| log.has_page(lpa));
+        let buffers = self.back_end.on_their_way();
+        let only_there = buffers.filter(|(lpa, job)| *job != Job::Compaction || !in_log(*lpa));
+        owed.buffered = only_there.count() as u64;
+        owed.pages = owed.dirty_frames + owed.buffered;
         for lpa in logged {
             let frame = self.cache.find(lpa);
             if frame.is_some_and(|frame| self.cache.is_dirty(frame)) {

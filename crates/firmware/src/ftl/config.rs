@@ -44,6 +44,16 @@ pub enum FirstWrite {
     BehindPages,
 }
 
+/// Which die a program of the host's goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramTo {
+    /// The next one in turn.
+    InTurn,
+    /// The next one in turn that has nothing to do; if none has, the next one.
+    IdleDie,
+}
+
 units::parameters! {
     /// Flash translation layer: space, preconditioning, garbage collection, delay estimate.
     pub struct FtlConfig: "ftl" {
@@ -65,6 +75,10 @@ units::parameters! {
         /// or the one behind that of the program's last page (`behind_pages`).
         first_write: FirstWrite, "first_die or behind_pages",
             "ours (first_die); SkyByte's artifact: behind_pages";
+        /// Which die a page of the controller's is programmed on, whether it leaves the data cache,
+        /// the log or a buffer of the block port: dies take turns (`in_turn`), or those with
+        /// nothing to do do (`idle_die`). GC stays on its die.
+        program_to: ProgramTo, "in_turn or idle_die", "D18 (in_turn): the papers stripe pages over dies; idle_die is ours";
         /// How GC is scheduled.
         gc: GcKind, "incremental or bulk", "D18: the bulk policy of Table II cannot run within milliseconds";
         /// Incremental: GC of a die runs while it has fewer free blocks than this.

@@ -5,7 +5,7 @@ mod tables;
 
 pub use tables::Tables;
 
-use super::{EstimatorKind, FirstWrite, FtlConfig, GcKind};
+use super::{EstimatorKind, FirstWrite, FtlConfig, GcKind, ProgramTo};
 use crate::durable::Record;
 use crate::platform::{
     BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Response, Timer,
@@ -69,6 +69,7 @@ pub fn config() -> FtlConfig {
         overwritten: Ratio::percent(100),
         placement: 0,
         first_write: FirstWrite::FirstDie,
+        program_to: ProgramTo::InTurn,
         gc: GcKind::Incremental,
         gc_start_blocks: 3,
         reserve_blocks: 1,

@@ -5,8 +5,8 @@ use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
     CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
     FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
-    PowerLossProtection, PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts, Request,
-    RequestOp, Response, SsdConfig, Throttle, VictimOrder,
+    PowerLossProtection, PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig,
+    PromotionCounts, Request, RequestOp, Response, SsdConfig, Throttle, VictimOrder,
 };
 use units::{Bytes, BytesPerSec, FlashGeometry, LineAddr, PageSize, Picos, Ratio, RequestId, Time};
 
@@ -37,6 +37,7 @@ pub fn ftl() -> FtlConfig {
         overwritten: Ratio::percent(0),
         placement: 0,
         first_write: FirstWrite::FirstDie,
+        program_to: ProgramTo::InTurn,
         gc: GcKind::Incremental,
         gc_start_blocks: 2,
         reserve_blocks: 1,
@@ -99,6 +100,7 @@ pub fn config(half: u64) -> ControllerConfig {
                 launch: CompactionLaunch::AtOnce,
                 page_cost: Picos::from_nanos(500),
                 batch: 2,
+                leaves: 0,
             },
             promotion: PromotionConfig {
                 counts: PromotionCounts::Uses,

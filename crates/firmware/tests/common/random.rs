@@ -5,8 +5,8 @@ use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
     CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind, FirstWrite,
     FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer, PowerLossProtection,
-    PrefetchConfig, PrefetcherKind, PromotionConfig, PromotionCounts, SsdConfig, Throttle,
-    VictimOrder,
+    PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig, PromotionCounts, SsdConfig,
+    Throttle, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -23,6 +23,7 @@ fn random_ftl(random: &mut Stream, page: PageSize) -> FtlConfig {
         overwritten: Ratio::percent(pick(random, &[100, 0])),
         placement: 0,
         first_write: FirstWrite::FirstDie,
+        program_to: ProgramTo::InTurn,
         gc: pick(
             random,
             &[GcKind::Incremental, GcKind::Incremental, GcKind::Bulk],
@@ -121,6 +122,7 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         compaction: CompactionConfig {
             page_cost: Picos::from_micros(1),
             batch: pick(random, &[1, 3, 16]),
+            leaves: 0,
             copies: pick(random, &[Cost::Charged, Cost::Free]),
             takes: pick(
                 random,
@@ -164,9 +166,17 @@ pub fn random_config(random: &mut Stream) -> ControllerConfig {
         unit_size: page,
         units_per_page: 1,
     };
+    let ssd = random_ssd(random, page);
+    let program_to = match ssd.compaction.launch {
+        CompactionLaunch::IdleDies => ProgramTo::IdleDie,
+        _ => ProgramTo::InTurn,
+    };
     ControllerConfig {
-        ssd: random_ssd(random, page),
-        ftl: random_ftl(random, page),
+        ssd,
+        ftl: FtlConfig {
+            program_to,
+            ..random_ftl(random, page)
+        },
         delay_enabled: random.below(2) == 0,
         promotion_enabled: random.below(2) == 0,
         geometry,

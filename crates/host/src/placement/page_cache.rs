@@ -206,6 +206,15 @@ impl PageCache {
         HostPage::from_index(index)
     }
 
+    /// Pages that are there, and how many of them are newer than the device's. Looks at all.
+    pub fn counts(&self) -> (usize, usize) {
+        let of = |states: &[State]| {
+            let ways = self.ways.iter();
+            ways.filter(|way| states.contains(&way.state)).count()
+        };
+        (of(&[State::Clean, State::Dirty]), of(&[State::Dirty]))
+    }
+
     /// Counters since the start or the last `reset_stats`.
     pub fn stats(&self) -> PageCacheStats {
         self.stats

@@ -109,6 +109,13 @@ impl Plb {
         }
     }
 
+    /// Pages on their way of which host DRAM has what the device has not.
+    pub fn owed_count(&self) -> usize {
+        let owed =
+            |entry: &&PlbEntry| entry.direction == Direction::Demotion || entry.is_host_written;
+        self.entries.iter().flatten().filter(owed).count()
+    }
+
     /// Takes an entry, of which one is free, for a page of which this chunk is copied first.
     pub fn begin(
         &mut self,

@@ -49,9 +49,13 @@ impl<S: SimulatedThread> View<'_, S> {
             ("flash", device.flash, self.of_flash()),
             ("device DRAM", device.dram, self.of_device_dram()),
             ("room on the device", device.stall, self.of_room()),
-            ("write credits", stats.credit_wait, self.of_room()),
+            (
+                "waiting in the host",
+                stats.credit_wait,
+                self.of_host_waits(),
+            ),
             ("the link", stats.link, self.of_link()),
-            ("index lookup", device.index, self.of_link()),
+            ("index lookup", device.index, self.of_lookups()),
             (
                 "the way between sockets",
                 stats.inter_socket,
@@ -91,7 +95,7 @@ impl<S: SimulatedThread> View<'_, S> {
                 what: "page migration",
                 time: migration.min(compute),
                 evidence: format!(
-                    "{moved} pages moved; shootdowns took {} of it from all cores",
+                    "{moved} pages moved; shootdowns took {} of it, charged to all cores, at work or not",
                     percent(charged.shootdowns.get(), migration.get())
                 ),
             },
@@ -169,14 +173,42 @@ impl<S: SimulatedThread> View<'_, S> {
         )
     }
 
+    /// What it waits for is not told apart: all of it is counted as one.
+    fn of_host_waits(&self) -> String {
+        format!(
+            "for write credits, a locked page or another request of the line; {}",
+            self.of_room()
+        )
+    }
+
+    fn of_lookups(&self) -> String {
+        let ssd = self.config.controller().ssd;
+        match ssd.log.half_slot_count() {
+            0 => format!("{} for the data cache", ssd.cache.lookup),
+            _ => format!(
+                "{} for the data cache, {} for the log",
+                ssd.cache.lookup, ssd.log.lookup
+            ),
+        }
+    }
+
     fn of_room(&self) -> String {
         let c = &self.totals.controller;
+        let ssd = self.config.controller().ssd;
+        if ssd.log.half_slot_count() == 0 {
+            return format!(
+                "{} dirty pages left the data cache, each through one of {} page buffers \
+                 (ssd.buffers), and {} pages can be fetched at once (ssd.cache.mshr_count)",
+                c.evictions_dirty, ssd.buffers, ssd.cache.mshr_count
+            );
+        }
+        let most = ssd.buffers.saturating_sub(ssd.compaction.leaves);
         format!(
             "the log filled {} times and was being compacted {} of the time, at most {} pages at \
-             once (ssd.compaction.batch)",
+             once (ssd.compaction.batch, ssd.buffers)",
             c.log_fills,
             self.busy(c.compaction_time, 1),
-            self.config.ssd.compaction.batch
+            ssd.compaction.batch.min(most)
         )
     }
 

@@ -19,6 +19,8 @@ const NAMES: [&str; COUNT] = [
     "instructions",
     "reads",
     "read_ps",
+    "all_reads",
+    "all_read_ps",
     "host_reads",
     "device_writes",
     "log_hits",
@@ -39,7 +41,7 @@ const NAMES: [&str; COUNT] = [
     "demotions",
     "switches_long_delay",
 ];
-const COUNT: usize = 22;
+const COUNT: usize = 24;
 
 impl Measured {
     /// What has been counted so far.
@@ -55,6 +57,8 @@ impl Measured {
                 totals.cores.executed(),
                 stats.counted(),
                 stats.paper_total.get(),
+                stats.all.count(),
+                stats.all.sum(),
                 stats.host_reads,
                 stats.device_writes,
                 stats.served_by(Served::LogHit),
@@ -87,8 +91,10 @@ impl Measured {
         for (name, count) in NAMES.iter().zip(&counts) {
             fields.insert((*name).to_string(), json!(count));
         }
-        let amat = mean(Picos::new(counts[2]), counts[1]);
-        fields.insert("amat_ps".to_string(), json!(amat));
+        for (name, sum, count) in [("amat_ps", 2, 1), ("amat_all_ps", 4, 3)] {
+            let amat = mean(Picos::new(counts[sum]), counts[count]);
+            fields.insert(name.to_string(), json!(amat));
+        }
         Value::Object(fields)
     }
 }

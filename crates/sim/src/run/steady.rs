@@ -9,7 +9,7 @@ use crate::simulation::{Progress, Simulation};
 use crate::steady::caches::Nowhere;
 use crate::steady::debt::Debt;
 use crate::steady::pass::Pass;
-use crate::steady::{PARTS, share_before};
+use crate::steady::{MODEL, PARTS, share_before};
 use host::PageNumbering;
 use host::config::L2Victims;
 use host::thread::TracedThread;
@@ -50,16 +50,27 @@ impl SteadyWindows {
         };
         (0..u64::from(self.count)).map(part).collect()
     }
+
+    /// Parts that each window has at least, before the next one or the end.
+    fn room(&self) -> u32 {
+        let mut begins = self.parts();
+        begins.push(PARTS);
+        let each = begins
+            .windows(2)
+            .map(|pair| pair[1].saturating_sub(pair[0]));
+        each.min().unwrap_or(0)
+    }
 }
 
 impl Prepared {
-    /// What names the file of misses: the captures, the threads that take part, and the caches.
+    /// What names the file of misses: the captures, the threads that take part, the caches, and the
+    /// version of their model.
     pub fn misses_key(&self) -> [u8; 32] {
         let cpu = &self.config.cpu;
         let guests: Vec<String> = self.guests.iter().map(Guest::content).collect();
         let present: Vec<u64> = self.counts();
         let caches = format!(
-            "{} {:?} {:?} {:?} {:?} {:?} {PARTS}",
+            "{} {MODEL} {:?} {:?} {:?} {:?} {:?} {PARTS}",
             trace::misses::VERSION,
             (guests, present, cpu.cores, self.config.os.edges),
             (cpu.l1i, cpu.l1i_ways, cpu.l1d, cpu.l1d_ways),
@@ -214,7 +225,8 @@ impl Prepared {
         let is_ssd = self.config.design.memory == crate::config::MemoryKind::Ssd;
         let ssd = self.config.controller().ssd;
         let mechanisms = self.config.mechanisms();
-        let host_pages = self.config.host.host_page_count(PageSize::KIB_4);
+        // As promotions are counted: a huge page is one.
+        let host_pages = self.config.host.promoted / self.config.moved_page().bytes();
         json!({
             "frames": if is_ssd { ssd.frame_count(self.config.ftl.mapping_unit.bytes()) } else { 0 },
             "half_lines": if is_ssd { ssd.log.half_slot_count() } else { 0 },
@@ -230,22 +242,34 @@ impl Prepared {
         if windows.count == 0 {
             return Ok(());
         }
-        let total: u64 = self.counts().iter().sum();
-        let room = PARTS.saturating_sub(windows.from) / windows.count;
-        let most = share_before(room).of(total);
-        if windows.instructions > 0 && windows.lead + windows.instructions <= most {
-            return Ok(());
+        let counts = self.counts();
+        let total: u64 = counts.iter().sum();
+        let most = share_before(windows.room()).of(total);
+        if windows.lead.saturating_add(windows.instructions) > most {
+            return Err(SimError::Mismatch(format!(
+                "{}: {} windows of {} instructions, with {} before each, do not fit in the {} \
+                 instructions from where they may begin; choose fewer or shorter ones, a smaller \
+                 shift, or a longer capture",
+                self.trace_name(),
+                windows.count,
+                windows.instructions,
+                windows.lead,
+                total - share_before(windows.parts()[0].min(PARTS)).of(total),
+            )));
         }
-        Err(SimError::Mismatch(format!(
-            "{}: {} windows of {} instructions, with {} before each, do not fit in the {} \
-             instructions from where they may begin; choose fewer or shorter ones, or a longer \
-             capture",
-            self.trace_name(),
-            windows.count,
-            windows.instructions,
-            windows.lead,
-            total - share_before(windows.from.min(PARTS)).of(total),
-        )))
+        if quotas(&counts, windows.instructions)
+            .iter()
+            .all(|quota| *quota == 0)
+        {
+            return Err(SimError::Mismatch(format!(
+                "{}: a window of {} instructions gives none of {} threads an instruction; choose \
+                 longer ones",
+                self.trace_name(),
+                windows.instructions,
+                self.thread_count(),
+            )));
+        }
+        Ok(())
     }
 
     /// The program at a part's beginning, with the caches that it has there and the device of the
@@ -282,20 +306,15 @@ impl Prepared {
     ) -> Result<Value, SimError> {
         let mut simulation = self.at_part(pass, span, observe)?;
         let counts = self.counts();
-        let total = counts.iter().sum::<u64>().max(1);
-        let quotas = |instructions: u64| -> Vec<u64> {
-            let share = units::Ratio::new(instructions, total);
-            counts.iter().map(|count| share.of(*count)).collect()
-        };
         let mut begin = Time::ZERO;
         if windows.lead > 0 {
-            (begin, _) = simulation.run_window(&quotas(windows.lead), observe)?;
+            (begin, _) = simulation.run_window(&quotas(&counts, windows.lead), observe)?;
         }
         let before = (
             Measured::of(&simulation, begin),
             Debt::of(&simulation.fabric),
         );
-        let quotas = quotas(windows.instructions);
+        let quotas = quotas(&counts, windows.instructions);
         let (end, paces) = match windows.lead {
             0 => simulation.run_window(&quotas, observe)?,
             _ => simulation.go_on_window(&quotas, observe)?,
@@ -331,6 +350,12 @@ impl Prepared {
         fields.insert("part".to_string(), json!(part));
         window
     }
+}
+
+/// Each thread's share of so many instructions of all.
+fn quotas(counts: &[u64], instructions: u64) -> Vec<u64> {
+    let share = units::Ratio::new(instructions, counts.iter().sum::<u64>().max(1));
+    counts.iter().map(|count| share.of(*count)).collect()
 }
 
 /// How many instructions each thread has done before a part.

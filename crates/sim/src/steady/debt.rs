@@ -12,7 +12,7 @@ use units::{PageSize, Picos};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Debt {
     device: Owed,
-    /// Pages of host DRAM that are newer than the device's.
+    /// Pages of host DRAM that are newer than the device's, of a huge page all of its 4 KiB ones.
     host_pages: u64,
 }
 
@@ -23,10 +23,11 @@ impl Debt {
         let on_device = device.map(|device| device.controller.owed());
         Self {
             device: on_device.unwrap_or_default(),
-            host_pages: match device {
+            host_pages: match (device, &fabric.page_store) {
                 // Without a device nothing is ever to be written anywhere.
-                None => 0,
-                Some(_) => fabric.placement.dirty_count() as u64,
+                (None, _) => 0,
+                (Some(_), Some(store)) => store.cache.counts().1 as u64,
+                (Some(_), None) => fabric.placement.dirty_chunk_count(),
             },
         }
     }
@@ -38,6 +39,7 @@ impl Debt {
         let device = self.device;
         json!({
             "frame_bytes": device.dirty_frames * page,
+            "buffer_bytes": device.buffered * page,
             "log_bytes": device.log_lines * LINE_BYTES.get(),
             "host_bytes": self.host_pages * host_page,
             "program_pages": device.pages,

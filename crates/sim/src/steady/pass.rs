@@ -133,6 +133,27 @@ impl Pass {
         })
     }
 
+    /// Pages that came to host DRAM, those that left it, and those that are there: moved ones, or
+    /// those of the page cache.
+    fn promoted(&self) -> (u64, u64, usize) {
+        match &self.fabric.page_store {
+            Some(store) => {
+                let stats = store.cache.stats();
+                let left = stats.write_backs + stats.drops;
+                (stats.fills, left, store.cache.counts().0)
+            }
+            None => {
+                let stats = self.fabric.placement.stats();
+                let left = stats.demotions + stats.drops;
+                (
+                    stats.promotions,
+                    left,
+                    self.fabric.placement.resident_count(),
+                )
+            }
+        }
+    }
+
     /// What has happened since the start, as JSON; `part` is where the pass is.
     pub(crate) fn json(&self, part: u32) -> Value {
         let device = self.fabric.device.as_ref();
@@ -140,7 +161,7 @@ impl Pass {
         let ftl = device
             .map(|d| *d.controller.ftl_stats())
             .unwrap_or_default();
-        let placement = self.fabric.placement.stats();
+        let (promotions, demotions, promoted) = self.promoted();
         let owed = device.map(|d| d.controller.owed()).unwrap_or_default();
         json!({
             "part": part,
@@ -150,9 +171,9 @@ impl Pass {
             "page_fetches": controller.served.flash,
             "cache_fills": controller.cache_fills,
             "log_fills": controller.log_fills,
-            "promotions": placement.promotions,
-            "demotions": placement.demotions + placement.drops,
-            "promoted_pages": self.fabric.placement.resident_count(),
+            "promotions": promotions,
+            "demotions": demotions,
+            "promoted_pages": promoted,
             "program_pages": ftl.host_programs,
             "gc_program_pages": ftl.gc_programs,
             "erased_blocks": ftl.erases,
