@@ -67,14 +67,15 @@ async fn examine_now(shape: Shape, image: Image, wants_journal: bool) -> Result<
     let journal = journal.map(|journal| journal.lock().clone());
     let tree = walk(&fs).await?;
     check_usage(&fs, &tree).await?;
-    unmounted(fs).await?;
-    let fs = mount(&Arc::new(disk.again())).await?;
+    unmounted(fs, &disk).await?;
+    let disk = Arc::new(disk.again());
+    let fs = mount(&disk).await?;
     let again = walk(&fs).await?;
     if let Some(how) = tree.difference(&again) {
         return Err(format!("mounted a second time, {how}"));
     }
     use_it(&fs, &tree).await?;
-    unmounted(fs).await?;
+    unmounted(fs, &disk).await?;
     Ok(Seen { tree, journal })
 }
 
@@ -85,10 +86,11 @@ async fn mount(disk: &Arc<Disk>) -> Result<Files, String> {
 }
 
 /// Unmounts, and checks what is left.
-async fn unmounted(fs: Files) -> Result<(), String> {
+async fn unmounted(fs: Files, disk: &Arc<Disk>) -> Result<(), String> {
     let done = fs.unmount().await;
     done.map_err(|error| format!("it cannot be unmounted: {error}"))?;
-    checked(&fs.into_device()).await
+    drop(fs);
+    checked(disk).await
 }
 
 /// Checks the invariants of a file system that is not mounted.
