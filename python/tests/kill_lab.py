@@ -8,6 +8,7 @@ killed at a random moment; sometimes it is killed while it starts, that is while
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import random
 import re
@@ -18,12 +19,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbd_client
 from kill_model import Model
 from nbd_client import FLUSH, FUA, NO_HOLE, READ, TRIM, WRITE, WRITE_ZEROES, Client
+
+from entresol.cli import main as command_line
 
 DEPTH = 24
 """Requests under way."""
@@ -257,10 +261,12 @@ def make_image(image: Path, preset: str, overrides: Sequence[str]) -> None:
     """Makes a device; `overrides` are those of `--set`."""
     sets = [word for value in overrides for word in ("--set", value)]
     create = ("device", "create", str(image), "--preset", preset, *sets)
-    command = [sys.executable, "-m", "entresol", *create]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Wrong(f"no device can be made: {done.stderr.strip()}")
+    # In this process: each test has its own device, and to start the command takes longer.
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = command_line.main(create)
+    if code:
+        raise Wrong(f"no device can be made: {said.getvalue().strip()}")
 
 
 def serve_command(image: Path, *ports: str) -> list[str]:

@@ -53,15 +53,15 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def captures() -> tuple[study.Capture, ...]:
-    return study.open_captures([ROOT / "traces" / "xz.etr", ROOT / "traces" / "sort.etr"])
+def captures(beginnings: Path) -> tuple[study.Capture, ...]:
+    return study.open_captures([beginnings / "xz.etr", beginnings / "sort.etr"])
 
 
 def test_a_cluster_gives_the_bytes_that_local_processes_give(
-    entresol_command: Entresol, cluster: Any, tmp_path: Path
+    entresol_command: Entresol, cluster: Any, beginnings: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "s.toml"
-    file.write_text(SWEEP)
+    file.write_text(SWEEP.replace(f"{ROOT}/traces", str(beginnings)))
     address = cluster.scheduler_address
     there = entresol_command("sweep", file, "-o", tmp_path / "there", "--scheduler", address)
     assert there.code == 1 and "2 of 12 points failed" in there.err, there

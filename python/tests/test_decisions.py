@@ -89,10 +89,19 @@ def test_a_file_that_is_none_is_one_sentence(tmp_path: Path) -> None:
         decisions.plan(_wanted("skybyte-w"), decisions.read(str(place)))
 
 
-def test_the_command_prints_factors(tmp_path: Path, entresol_command: Entresol) -> None:
+def test_the_command_prints_factors(
+    tmp_path: Path, beginnings: Path, entresol_command: Entresol
+) -> None:
     place = tmp_path / "mine.toml"
     place.write_text('[[decision]]\nname = "a"\ntitle = "b"\nset = ["nand.t_r=6us"]\n')
-    words = ["decisions", str(TRACES / "xz.etr"), "--of", str(place), "--design", "skybyte-full"]
+    words = [
+        "decisions",
+        str(beginnings / "xz.etr"),
+        "--of",
+        str(place),
+        "--design",
+        "skybyte-full",
+    ]
     ended = entresol_command(*words, "--machine", "demo", "--mode", "fast", "--json", "--no-store")
     (one,) = json.loads(ended.out)["decisions"]
     worth = one["worth"]["skybyte-full"]

@@ -1,4 +1,4 @@
-"""The README's commands, run as they are written."""
+"""The README's commands, run as they are written, on the beginnings of the captures they name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, beginnings: Path) -> Path:
     """A directory that looks like a built tree to the commands."""
     place = tmp_path_factory.mktemp("readme")
     (place / ".venv").symlink_to(Path(sys.executable).parent.parent)
-    (place / "traces").symlink_to(ROOT / "traces")
+    (place / "traces").symlink_to(beginnings)
     return place
 
 
@@ -33,6 +33,8 @@ def test_make_targets_exist() -> None:
 
 
 def test_the_commands_work_in_their_order(place: Path) -> None:
+    for named in re.findall(r"traces/\S+", " ".join(COMMANDS)):
+        assert (ROOT / named).is_file(), f"{named} is shipped"
     commands = [line for line in COMMANDS if not line.startswith("make ")]
     assert len(commands) == 9
     for command in commands:

@@ -12,14 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 import entresol
 
 KILLS = 20
 POINTS = 18
-SWEEP = f"""
-trace = ["{ROOT}/traces/xz.etr", "{ROOT}/traces/sort.etr"]
+SWEEP = """
+trace = ["xz.etr", "sort.etr"]
 design = ["base-cssd", "skybyte-full", "dram-only"]
 machine = "demo"
 threads = 1
@@ -30,11 +29,13 @@ ssd.log.size = ["64KiB", "96KiB", "128KiB"]
 class _Place:
     """A directory with a sweep, and the command on it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, captures: Path) -> None:
         self.directory = directory
         self.seconds = 0.0
         """How long the sweep takes on this machine, today."""
         (directory / "s.toml").write_text(SWEEP)
+        for name in ("xz.etr", "sort.etr"):
+            (directory / name).symlink_to(captures / name)
 
     def start(self, store: str, output: str) -> subprocess.Popen[str]:
         package = str(Path(entresol.__file__).parents[1])
@@ -61,9 +62,9 @@ class _Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> _Place:
+def place(tmp_path_factory: pytest.TempPathFactory, beginnings: Path) -> _Place:
     """With the result of a sweep that nothing happens to."""
-    place = _Place(tmp_path_factory.mktemp("survives"))
+    place = _Place(tmp_path_factory.mktemp("survives"), beginnings)
     began = time.monotonic()
     place.finish(place.start("undisturbed", "undisturbed"))
     place.seconds = time.monotonic() - began

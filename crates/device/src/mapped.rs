@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// Bytes that are looked at at once when memory is copied: zeroes are left out.
 const COPIED: usize = 64 << 10;
+static ZEROES: [u8; COPIED] = [0; COPIED];
 
 /// A file in memory, shared with nobody; or memory alone.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Mapped {
         let pieces = copy.all_mut().chunks_mut(COPIED);
         let pieces = pieces.zip(self.all().chunks(COPIED));
         for (to, from) in pieces {
-            if from.iter().any(|byte| *byte != 0) {
+            if from != &ZEROES[..from.len()] {
                 to.copy_from_slice(from);
             }
         }

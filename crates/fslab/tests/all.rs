@@ -6,3 +6,4 @@ mod faults;
 mod loads;
 mod model;
 mod planted_bugs;
+mod replay;

@@ -15,12 +15,17 @@ use units::{ByteAddr, Picos, Time, TxId};
 /// A file system is compiled anew for each type of device, which takes the compiler longer than
 /// anything else here. Tests have many devices and go through this type; what is measured has its
 /// own.
-#[derive(Clone)]
-pub struct AnyDevice(Rc<dyn Erased>);
+pub type AnyDevice = AnyLent<'static>;
 
-impl AnyDevice {
-    /// A device whose type is forgotten. Who wants it back keeps an `Arc` of it, which is a device.
-    pub fn new(device: impl Device + 'static) -> Self {
+/// [`AnyDevice`], for as long as a device is lent. It is the same type to who makes the code, for
+/// which no lifetime matters.
+#[derive(Clone)]
+pub struct AnyLent<'d>(Rc<dyn Erased + 'd>);
+
+impl<'d> AnyLent<'d> {
+    /// A device whose type is forgotten. Who wants it back keeps an `Arc` of it, which is a device,
+    /// or lends it.
+    pub fn new(device: impl Device + 'd) -> Self {
         Self(Rc::new(device))
     }
 }
@@ -90,8 +95,11 @@ impl<D: Device> Erased for D {
     }
 }
 
-impl Device for AnyDevice {
-    type Pending<'a> = Request<'a>;
+impl Device for AnyLent<'_> {
+    type Pending<'a>
+        = Request<'a>
+    where
+        Self: 'a;
 
     fn shape(&self) -> Shape {
         self.0.shape()

@@ -31,7 +31,7 @@ mod shared;
 mod stats;
 mod transaction;
 
-pub use any::{AnyClock, AnyDevice, GoingClock};
+pub use any::{AnyClock, AnyDevice, AnyLent, GoingClock};
 pub use clock::Clock;
 pub use device::{
     Acknowledge, Atomicity, Completion, Device, Opening, Outcome, Payload, SharedBlock,

@@ -16,8 +16,8 @@ use crate::layout::{BLOCK, Superblock};
 use crate::logs;
 use crate::{BlockNo, Ino, MountError};
 use core::fmt;
-use port::{Acknowledge, Clock, Device, DeviceError};
-use units::{Picos, Time};
+use core::pin::Pin;
+use port::{Acknowledge, AnyClock, AnyLent, Device, DeviceError};
 use walk::Walk;
 
 /// Something that is wrong.
@@ -69,19 +69,6 @@ impl CheckReport {
     }
 }
 
-/// A clock for who waits for the device alone.
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
-
 /// Looks at a file system that is not mounted.
 ///
 /// One that was not unmounted is recovered first, which mounting would do too: its journal is
@@ -94,6 +81,18 @@ impl Clock for NoClock {
 /// # Errors
 /// There is no file system, or of a later version; the device fails.
 pub async fn check<D: Device>(device: &D, repair: bool) -> Result<CheckReport, MountError> {
+    look(AnyLent::new(device), repair).await
+}
+
+/// What looks at any device, and the file system that it mounts, are compiled here, not with each
+/// crate and for each type of device that is looked at.
+fn look(device: AnyLent<'_>, repair: bool) -> Looking<'_> {
+    Box::pin(async move { look_at(&device, repair).await })
+}
+
+type Looking<'d> = Pin<Box<dyn Future<Output = Result<CheckReport, MountError>> + 'd>>;
+
+async fn look_at(device: &AnyLent<'_>, repair: bool) -> Result<CheckReport, MountError> {
     let mut report = CheckReport::default();
     let mut superblock = superblock(device, repair, &mut report).await?;
     if superblock.is_repairing {
@@ -127,7 +126,7 @@ enum Recovered {
 }
 
 /// Recovers what was not unmounted, and says why it could not be.
-async fn recover<D: Device>(
+async fn recover<D: Device + Clone>(
     device: &D,
     superblock: &mut Superblock,
     repair: bool,
@@ -146,7 +145,7 @@ async fn recover<D: Device>(
             return Ok(Recovered::Not);
         }
     }
-    let fs = FileSystem::mount(Shared(device), NoClock, MountOptions::default()).await;
+    let fs = FileSystem::mount(device.clone(), AnyClock::Still, MountOptions::default()).await;
     let error = match fs {
         Ok(fs) => match fs.unmount().await {
             Ok(()) => {
@@ -332,55 +331,6 @@ async fn superblock<D: Device>(
         repaired,
     });
     Ok(found)
-}
-
-/// A device that is lent.
-struct Shared<'d, D>(&'d D);
-
-impl<D: Device> Device for Shared<'_, D> {
-    type Pending<'a>
-        = D::Pending<'a>
-    where
-        Self: 'a;
-
-    fn shape(&self) -> port::Shape {
-        self.0.shape()
-    }
-
-    fn request<'a>(
-        &'a self,
-        command: port::Command,
-        at: units::ByteAddr,
-        payload: port::Payload<'a>,
-        conflict: port::Conflict,
-    ) -> D::Pending<'a> {
-        self.0.request(command, at, payload, conflict)
-    }
-
-    fn open(&self, may_split: bool) -> Result<units::TxId, port::DeviceError> {
-        self.0.open(may_split)
-    }
-
-    fn poll_open(
-        &self,
-        may_split: bool,
-        asked: &mut Option<port::Opening>,
-        context: &mut core::task::Context<'_>,
-    ) -> core::task::Poll<Result<units::TxId, port::DeviceError>> {
-        self.0.poll_open(may_split, asked, context)
-    }
-
-    fn give_up_open(&self, asked: port::Opening) {
-        self.0.give_up_open(asked);
-    }
-
-    fn abandon(&self, tx: units::TxId) {
-        self.0.abandon(tx);
-    }
-
-    fn stats(&self) -> port::DeviceStats {
-        self.0.stats()
-    }
 }
 
 /// The directory to which files without a name come.

@@ -2,7 +2,7 @@
 
 use super::rebuild::{self, Built};
 use super::walk::{Seen, Walk};
-use super::{CheckReport, LOST, NoClock, Shared, lost_name};
+use super::{CheckReport, LOST, lost_name};
 use crate::dir::Found;
 use crate::fs::{FileSystem, MountOptions, address, write_checkpoint, write_twins};
 use crate::layout::{
@@ -12,7 +12,7 @@ use crate::layout::{
 use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
 use core::ops::Range;
-use port::{Acknowledge, Device};
+use port::{Acknowledge, AnyClock, Device};
 use std::collections::BTreeMap;
 use units::Bytes;
 
@@ -21,7 +21,7 @@ use units::Bytes;
 /// Behind any write of it the power may be cut: names are in new blocks before their directory's
 /// inode leaves the old ones, everything else is found again, and until the end the superblock says
 /// that a repair has begun. With segments nothing is written before all of it, in free segments.
-pub(super) async fn repair<D: Device>(
+pub(super) async fn repair<D: Device + Clone>(
     walk: &mut Walk<'_, D>,
     report: &mut CheckReport,
 ) -> Result<(), MountError> {
@@ -300,12 +300,12 @@ fn bitmap(area: &Range<u32>, used: Vec<u32>) -> Vec<Vec<u8>> {
 }
 
 /// Files without a name come to a directory for them.
-async fn adopt<D: Device>(walk: &Walk<'_, D>) -> Result<(), MountError> {
+async fn adopt<D: Device + Clone>(walk: &Walk<'_, D>) -> Result<(), MountError> {
     if walk.lost.is_empty() || !walk.inodes.contains_key(&Ino::ROOT) {
         return Ok(());
     }
-    let shared = Shared(walk.device);
-    let fs = FileSystem::mount(shared, NoClock, MountOptions::default()).await?;
+    let device = walk.device.clone();
+    let fs = FileSystem::mount(device, AnyClock::Still, MountOptions::default()).await?;
     let done = async {
         let caller = Caller {
             uid: 0,

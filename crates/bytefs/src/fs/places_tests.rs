@@ -4,20 +4,8 @@ use super::*;
 use crate::layout::Personality;
 use crate::{Caller, FormatOptions, MountOptions, SetAttr, Timestamp, WriteOptions, check};
 use device::Ram;
-use port::block_on;
-use units::{ByteAddr, Bytes, Picos, Time, TxId};
-
-struct NoClock;
-
-impl Clock for NoClock {
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    async fn sleep_until(&self, _: Time) {}
-
-    async fn spend(&self, _: Picos) {}
-}
+use port::{AnyClock, AnyDevice, block_on};
+use units::{ByteAddr, Bytes, TxId};
 
 const CALLER: Caller = Caller {
     uid: 0,
@@ -27,40 +15,46 @@ const CALLER: Caller = Caller {
 };
 const SIZE: Bytes = Bytes::from_mib(16);
 
-type Fs = FileSystem<Ram, NoClock>;
+/// The file system that `check` mounts too: each other is compiled once more.
+type Fs = FileSystem<AnyDevice, AnyClock>;
+
+fn new_device() -> AnyDevice {
+    AnyDevice::new(Ram::new(SIZE, Bytes::from_kib(4)))
+}
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     block_on(&Ram::new(Bytes::from_kib(4), Bytes::from_kib(4)), future)
 }
 
 async fn made() -> Fs {
-    let ram = Ram::new(SIZE, Bytes::from_kib(4));
+    let device = new_device();
     let mut options = FormatOptions::new(Personality::F2fsLike);
     options.inodes = Some(100);
-    Fs::format(&ram, &options).await.unwrap();
-    mounted(ram).await
+    Fs::format(&device, &options).await.unwrap();
+    mounted(device).await
 }
 
-async fn mounted(ram: Ram) -> Fs {
+async fn mounted(device: AnyDevice) -> Fs {
     let options = MountOptions {
         cache: Bytes::from_kib(256),
         ..MountOptions::default()
     };
-    FileSystem::mount(ram, NoClock, options).await.unwrap()
+    Fs::mount(device, AnyClock::Still, options).await.unwrap()
 }
 
 /// The device as it is now: what a power cut leaves that loses nothing.
-async fn left(fs: &Fs) -> Ram {
+async fn left(fs: &Fs) -> AnyDevice {
     let mut bytes = vec![0; SIZE.get() as usize];
     fs.device()
         .read(ByteAddr::new(0), &mut bytes)
         .await
         .unwrap();
-    let ram = Ram::new(SIZE, Bytes::from_kib(4));
-    ram.write(ByteAddr::new(0), &bytes, TxId::NONE)
+    let device = new_device();
+    device
+        .write(ByteAddr::new(0), &bytes, TxId::NONE)
         .await
         .unwrap();
-    ram
+    device
 }
 
 async fn write(fs: &Fs, ino: Ino, at: u64, bytes: &[u8]) -> Result<usize, FsError> {
@@ -147,8 +141,8 @@ fn what_is_cleaned_between_two_syncs_is_what_the_first_one_has_said() {
         let torn = left(&fs).await;
         let at = address(BlockNo(place(&fs)));
         torn.write(at, &[0; BLOCK], TxId::NONE).await.unwrap();
-        for (ram, wanted) in [(before, 0o600), (behind, 0o640), (torn, 0o600)] {
-            let fs = mounted(ram).await;
+        for (device, wanted) in [(before, 0o600), (behind, 0o640), (torn, 0o600)] {
+            let fs = mounted(device).await;
             assert_eq!(permissions(&fs, "file 0").await, wanted);
             assert_eq!(permissions(&fs, "later").await, 0o600);
             for number in 0..8 {

@@ -84,14 +84,15 @@ async fn examine_now(
     let fs = mount(&disk).await?;
     let tree = walk(&fs).await?;
     check_usage(&fs, &tree).await?;
-    unmounted(fs).await?;
-    let fs = mount(&Arc::new(disk.again())).await?;
+    unmounted(fs, &disk).await?;
+    let disk = Arc::new(disk.again());
+    let fs = mount(&disk).await?;
     let again = walk(&fs).await?;
     if let Some(how) = tree.difference(&again) {
         return Err(format!("mounted a second time, {how}"));
     }
     used(&fs, &tree, None).await?;
-    unmounted(fs).await?;
+    unmounted(fs, &disk).await?;
     let mut journal = None;
     if let Some(last) = noted {
         let noted = SharedJournal::default();
@@ -113,10 +114,11 @@ async fn mount(disk: &Arc<Disk>) -> Result<Files, String> {
 }
 
 /// Unmounts, and checks what is left.
-async fn unmounted(fs: Files) -> Result<(), String> {
+async fn unmounted(fs: Files, disk: &Arc<Disk>) -> Result<(), String> {
     let done = fs.unmount().await;
     done.map_err(|error| format!("it cannot be unmounted: {error}"))?;
-    checked(&fs.into_device()).await
+    drop(fs);
+    checked(disk).await
 }
 
 /// Checks the invariants of a file system that is not mounted.

@@ -136,9 +136,13 @@ pub fn contents_difference(wanted: &Contents, found: &Contents) -> Option<String
     }
     let mut pages: Vec<u64> = wanted.pages().chain(found.pages()).collect();
     pages.sort_unstable();
+    pages.dedup();
     for page in pages {
         let at = page * 4096;
         let (wanted, found) = (wanted.read(at, 4096), found.read(at, 4096));
+        if wanted == found {
+            continue;
+        }
         let first = wanted.iter().zip(&found).position(|(a, b)| a != b);
         if let Some(first) = first {
             let (a, b) = (wanted[first], found[first]);
