@@ -48,7 +48,7 @@ impl Constants {
             launch: ssd.compaction.launch,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,
-                PowerLossProtection::None => ssd.flush_cost,
+                PowerLossProtection::Log | PowerLossProtection::None => ssd.flush_cost,
             },
         }
     }
