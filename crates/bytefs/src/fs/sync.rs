@@ -47,7 +47,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Files, or one, to which lines were posted under no transaction that may be lost, and how
     /// often.
-    fn posted(&self, ino: Option<Ino>) -> Vec<(Ino, u64)> {
+    pub(super) fn posted(&self, ino: Option<Ino>) -> Vec<(Ino, u64)> {
         let state = self.state();
         let posted = |(ino, node): (&Ino, &Node)| {
             (node.posted > node.persisted).then_some((*ino, node.posted))
@@ -62,7 +62,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// Has posted lines survive a power cut; where they do only on flash, a flush does it.
-    async fn persist_posted(&self) -> Result<(), FsError> {
+    pub(super) async fn persist_posted(&self) -> Result<(), FsError> {
         if self.shape.byte_domain == PersistenceDomain::Flash {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             .map_err(|error| self.fail(&error.to_string()))
     }
 
-    fn note_persisted(&self, posted: &[(Ino, u64)]) {
+    pub(super) fn note_persisted(&self, posted: &[(Ino, u64)]) {
         let mut state = self.state();
         for (ino, posted) in posted {
             if let Some(node) = state.nodes.get_mut(ino) {
@@ -109,7 +109,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let is_flushed = {
             let state = self.state();
-            state.writes_blocks && state.barriers.1 > asked
+            let writes = &state.block_writes;
+            let has_none = self.orders_places && writes.flushed == writes.last;
+            has_none || state.writes_blocks && state.barriers.1 > asked
         };
         match is_flushed {
             true => Ok(()),
