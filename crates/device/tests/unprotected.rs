@@ -1,5 +1,5 @@
-//! A device without a battery, or with one for its log alone: what a kill takes, what it must leave,
-//! and what a flush takes.
+//! A device without a battery, or with one for its log alone: what a kill takes, what it must
+//! leave, and what a flush takes.
 //!
 //! Dropping an engine without closing it is what a kill is to the image.
 

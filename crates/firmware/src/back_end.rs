@@ -343,8 +343,8 @@ impl BackEnd {
         self.ftl.on_nand_failed(now, tag, fault, platform).into()
     }
 
-    /// The page of a buffer is on flash, and the buffer free. Returns the page, what it was for, and
-    /// the age of the buffer.
+    /// The page of a buffer is on flash, and the buffer free. Returns the page, what it was for,
+    /// and the age of the buffer.
     pub(crate) fn end_program<P: Platform>(
         &mut self,
         buffer: BufferId,

@@ -116,11 +116,12 @@ units::parameters! {
         delay_answer_cost: Picos, "at most 1ms", "SkyByte III-A (0ns); its artifact: 46ns";
         /// When a page written through the block port is acknowledged.
         block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
-        /// What keeps device DRAM when the power goes: `battery` log and page buffers, `log` the log
-        /// alone, `none` nothing. Where buffers are lost a page written through (FUA) is answered
-        /// when it is on flash, and a flush when all before it are.
+        /// What keeps device DRAM when the power goes: `battery` log and page buffers, `log` the
+        /// log alone, `none` nothing. Where buffers are lost a page written through (FUA) is
+        /// answered when it is on flash, and a flush when all before it are.
         power_loss_protection: PowerLossProtection, "battery, log or none; log with a log only, none without one", "SkyByte III-B, ByteFS 4.3 (battery)";
-        /// What a flush takes where buffers are lost with the power, beyond the programs that it waits for.
+        /// What a flush takes where buffers are lost with the power, beyond the programs that it
+        /// waits for.
         flush_cost: Picos, "at most 1s", "ours (0ns): the papers' devices need no flush";
     }
     groups {

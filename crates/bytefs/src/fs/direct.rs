@@ -119,7 +119,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         }
         if !by_bytes {
-            self.note_block_write(false);
+            self.note_block_write();
         }
         self.end_write_back(ino, true);
         drop(writing);

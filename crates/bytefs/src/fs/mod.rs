@@ -69,9 +69,9 @@ pub struct FileSystem<D, C> {
     pub(crate) is_synchronous: bool,
     /// What a write has changed is durable as a whole (data journaling).
     pub(crate) journals_data: bool,
-    /// The log survives a power cut by itself, and blocks do not before a flush: what says where
-    /// blocks of files are waits for them.
-    pub(crate) orders_places: bool,
+    /// The log survives a power cut by itself, and blocks do not before a flush: a batch waits for
+    /// those that were written before it.
+    pub(crate) orders_blocks: bool,
     pub(crate) shortcuts: Shortcuts,
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.
@@ -334,13 +334,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Blocks of files were answered for; with a place that they did not have before.
-    pub(crate) fn note_block_write(&self, is_placed: bool) {
-        let writes = &mut self.state().block_writes;
-        writes.last += 1;
-        if is_placed {
-            writes.placed = writes.last;
-        }
+    /// Blocks of files were answered for.
+    pub(crate) fn note_block_write(&self) {
+        self.state().block_writes.last += 1;
     }
 
     /// What was answered for when a flush was asked for survives.

@@ -426,7 +426,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut fs = Self {
             is_synchronous: personality.is_synchronous(),
             journals_data,
-            orders_places: personality.needs_transactions()
+            orders_blocks: personality.needs_transactions()
                 && shape.block_domain == PersistenceDomain::Flash,
             shape,
             costs: options.costs,

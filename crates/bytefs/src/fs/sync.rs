@@ -110,7 +110,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let is_flushed = {
             let state = self.state();
             let writes = &state.block_writes;
-            let has_none = self.orders_places && writes.flushed == writes.last;
+            let has_none = self.orders_blocks && writes.flushed == writes.last;
             has_none || state.writes_blocks && state.barriers.1 > asked
         };
         match is_flushed {

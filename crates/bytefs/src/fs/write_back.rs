@@ -199,7 +199,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 done.map_err(|error| self.fail(&error.to_string()))?;
             }
             if !plan.blocks.is_empty() {
-                self.note_block_write(plan.gives_places());
+                self.note_block_write();
             }
         }
         if requests > 0 {
@@ -632,11 +632,6 @@ impl Plan {
         let sparse = self.sparse.iter();
         let sparse: u64 = sparse.map(|(.., mask)| u64::from(mask.count_ones())).sum();
         self.lines.len() as u64 + sparse
-    }
-
-    /// Whether pages have blocks that the file did not have before, or nobody has written to.
-    fn gives_places(&self) -> bool {
-        !(self.extents.is_empty() && self.converted.is_empty())
     }
 
     /// Adds lines of a page to its block.

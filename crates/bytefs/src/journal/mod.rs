@@ -220,14 +220,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Before a transaction of the firmware may say where blocks are, they survive: of some devices
-    /// the log does so by itself, and the blocks not before a flush.
-    pub(crate) async fn order_places(&self) -> Result<(), DeviceError> {
+    /// Before a transaction of the firmware may say where blocks are, or how long their file is, they
+    /// survive: of some devices the log does so by itself, and the blocks not before a flush.
+    pub(crate) async fn order_blocks(&self) -> Result<(), DeviceError> {
         let is_needed = {
             let writes = self.state().block_writes;
-            writes.placed > writes.flushed
+            writes.last > writes.flushed
         };
-        match self.orders_places && is_needed {
+        match self.orders_blocks && is_needed {
             true => self.barrier().await,
             false => Ok(()),
         }

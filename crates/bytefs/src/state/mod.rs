@@ -87,9 +87,6 @@ pub(crate) struct State {
 pub(crate) struct BlockWrites {
     /// The last one.
     pub last: u64,
-    /// The last one of blocks that files did not have before: no batch that gives them to a file
-    /// may be durable before they are.
-    pub placed: u64,
     /// Up to this one they survive.
     pub flushed: u64,
 }
