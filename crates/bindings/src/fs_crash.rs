@@ -36,6 +36,7 @@ fn finding_json(campaign: &Campaign, finding: Finding) -> Value {
         personality: campaign.personality,
         data: campaign.options.data,
         dax: campaign.options.dax,
+        safe_log: campaign.options.safe_log,
         bug: None,
         sequence: *finding.sequence,
     };
@@ -66,8 +67,9 @@ pub struct FsCrashLab {
 
 #[pymethods]
 impl FsCrashLab {
-    /// Of a JSON object with `personality`, `data`, `dax` (null: off), `length`, `sequences` (null:
-    /// all), `seed`, `two_tasks`, `free_blocks` (null: all), `device_every` and `threads`.
+    /// Of a JSON object with `personality`, `data`, `dax` (null: off), `safe_log`, `length`,
+    /// `sequences` (null: all), `seed`, `two_tasks`, `free_blocks` (null: all), `device_every` and
+    /// `threads`.
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Value = serde_json::from_str(options).map_err(wrong)?;
@@ -88,8 +90,9 @@ impl FsCrashLab {
                 CrashError::new_err(format!("{name}: is no policy of persistent memory"))
             })?),
         };
+        let safe_log = options["safe_log"].as_bool().unwrap_or(false);
         let campaign = Campaign {
-            device: device_of(personality, dax.is_some()).map_err(wrong)?,
+            device: device_of(personality, dax.is_some(), safe_log).map_err(wrong)?,
             personality,
             length: number("length").unwrap_or(1) as u32,
             seed: number("seed").unwrap_or(0),
@@ -100,6 +103,7 @@ impl FsCrashLab {
                 device_every: number("device_every").unwrap_or(1) as u32,
                 data,
                 dax,
+                safe_log,
                 ..Options::FULL
             },
             threads: number("threads").unwrap_or(1) as usize,

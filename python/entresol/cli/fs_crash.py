@@ -21,6 +21,7 @@ LONGEST = 4
 FEW_BLOCKS = 80
 """Blocks of a nearly full file system: some are kept for metadata."""
 
+OF_LOG = ("bytefs", "bytefs-log")
 DAX_MODES: dict[str, str | None] = {
     "off": None,
     "auto": "ratio",
@@ -72,6 +73,13 @@ def run(
             f"{', '.join(DAX_MODES)}.",
         ),
     ] = "off",
+    safe_log: Annotated[
+        bool,
+        typer.Option(
+            "--safe-log",
+            help="On a device of which the log alone survives; it is the persistent memory too.",
+        ),
+    ] = False,
     two_tasks: Annotated[
         bool, typer.Option("--two-tasks", help="A half of each is done by another task meanwhile.")
     ] = False,
@@ -108,10 +116,13 @@ def run(
     if dax not in DAX_MODES:
         hint = did_you_mean(dax, tuple(DAX_MODES)) or f" There are {', '.join(DAX_MODES)}."
         raise UserError(f"--dax {dax}: is no mode.{hint}")
+    if safe_log and personality not in OF_LOG:
+        raise UserError(f"--safe-log is of {' and '.join(OF_LOG)}, which use the log.")
     options: Json = {
         "personality": personality,
         "data": data,
         "dax": DAX_MODES[dax],
+        "safe_log": safe_log,
         "length": length,
         "sequences": sequences,
         "seed": seed,

@@ -44,6 +44,8 @@ pub struct Options {
     pub data: DataMode,
     /// Who decides what is in persistent memory; None: it is not used, and the device has none.
     pub dax: Option<PolicyKind>,
+    /// Of the device the log alone survives a power cut, and is what persistent memory there is.
+    pub safe_log: bool,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -59,6 +61,7 @@ impl Options {
         journal: None,
         data: DataMode::Ordered,
         dax: None,
+        safe_log: false,
         bug: None,
     };
 }
@@ -210,15 +213,20 @@ fn eager(kind: PolicyKind) -> Settings {
     }
 }
 
-/// The small device of a file system, with or without persistent memory.
+/// The small device of a file system, with or without a window; or one of which the log alone
+/// survives a power cut.
 ///
 /// # Errors
 /// A value of it is out of range.
 pub fn device_of(
     personality: Personality,
     has_window: bool,
+    safe_log: bool,
 ) -> Result<DeviceConfig, DeviceFileError> {
-    let window = has_window.then_some(WINDOW);
+    let window = match (safe_log, has_window) {
+        (true, _) => Some(SAFE_LOG),
+        (false, has_window) => has_window.then_some(WINDOW),
+    };
     let (preset, more) = match personality.needs_transactions() {
         true => ("bytefs", &LOG[..]),
         false => ("consumer-tlc", &DRIVE[..]),
@@ -227,6 +235,7 @@ pub fn device_of(
     small(preset, &more)
 }
 
+const SAFE_LOG: &str = "ssd.power_loss_protection=log";
 const LOG: [&str; 3] = [
     "ssd.log.size=128KiB",
     "ssd.log.tx_log=8KiB",
@@ -418,7 +427,8 @@ impl Lab {
         if self.options.data == DataMode::Journal {
             histories.iter_mut().for_each(History::keep_writes_whole);
         }
-        if self.options.dax.is_some() {
+        // A sync by the log commits what was done before, as any other one.
+        if self.options.dax.is_some() && !self.options.safe_log {
             histories.iter_mut().for_each(History::sync_contents_alone);
         }
         Ok(Record {

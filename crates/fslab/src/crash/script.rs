@@ -20,6 +20,8 @@ pub struct Script {
     pub data: DataMode,
     /// Who decides what is in persistent memory, if it is used.
     pub dax: Option<PolicyKind>,
+    /// Of the device the log alone survives a power cut.
+    pub safe_log: bool,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
     /// The operations.
@@ -44,6 +46,9 @@ pub enum NoScript {
          always"
     )]
     Dax(String),
+    /// Something that survives a power cut that there is not.
+    #[error("`{0}` is no protection that scripts can ask for; there is log")]
+    Protection(String),
     /// A bug that there is not.
     #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]
     Bug(String),
@@ -68,11 +73,12 @@ impl Script {
     /// # Errors
     /// The device or the file system cannot be made.
     pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
-        let device =
-            device_of(self.personality, self.dax.is_some()).map_err(|error| error.to_string())?;
+        let device = device_of(self.personality, self.dax.is_some(), self.safe_log)
+            .map_err(|error| error.to_string())?;
         let options = Options {
             data: self.data,
             dax: self.dax,
+            safe_log: self.safe_log,
             bug: self.bug,
             ..Options::FULL
         };
@@ -88,7 +94,7 @@ impl FromStr for Script {
         let mut rest = text.strip_prefix(HEAD).ok_or(NoScript::Head)?;
         rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
         let (mut personality, mut data) = (Personality::ByteFs, DataMode::Ordered);
-        let (mut dax, mut bug) = (None, None);
+        let (mut dax, mut safe_log, mut bug) = (None, false, None);
         while let Some((line, behind)) = rest.split_once('\n') {
             if let Some(name) = line.strip_prefix("personality ") {
                 let none = |_| NoScript::Personality(name.to_owned());
@@ -98,6 +104,11 @@ impl FromStr for Script {
             } else if let Some(name) = line.strip_prefix("dax ") {
                 let none = |()| NoScript::Dax(name.to_owned());
                 dax = Some(name.parse().map_err(none)?);
+            } else if let Some(name) = line.strip_prefix("protection ") {
+                safe_log = match name {
+                    "log" => true,
+                    _ => return Err(NoScript::Protection(name.to_owned())),
+                };
             } else if let Some(name) = line.strip_prefix("bug ") {
                 let named = Bug::all()
                     .into_iter()
@@ -118,6 +129,7 @@ impl FromStr for Script {
                 personality,
                 data,
                 dax,
+                safe_log,
                 bug,
                 sequence,
             }),
@@ -133,6 +145,9 @@ impl fmt::Display for Script {
         }
         if let Some(dax) = self.dax {
             writeln!(f, "dax {dax}")?;
+        }
+        if self.safe_log {
+            writeln!(f, "protection log")?;
         }
         if let Some(bug) = self.bug {
             writeln!(f, "bug {bug:?}")?;
@@ -155,11 +170,14 @@ mod tests {
         assert_eq!(script.personality, Personality::Ext4Like);
         assert_eq!(script.to_string(), TEXT);
         for kind in PolicyKind::ALL {
-            let script = Script {
-                dax: Some(kind),
-                ..script.clone()
-            };
-            assert_eq!(script.to_string().parse(), Ok(script));
+            for safe_log in [false, true] {
+                let script = Script {
+                    dax: Some(kind),
+                    safe_log,
+                    ..script.clone()
+                };
+                assert_eq!(script.to_string().parse(), Ok(script));
+            }
         }
         for bug in Bug::all() {
             let data = match bug.is_of_journaled_data() {
@@ -189,6 +207,8 @@ mod tests {
             "data=whole is none",
         );
         refused(&TEXT.replace("bug", "dax best\nbug"), "`best` is no policy");
+        let all = TEXT.replace("bug", "protection all\nbug");
+        refused(&all, "`all` is no protection");
         refused(&TEXT.replace("Early(Inodes)", "Early"), "`Early` is no bug");
         refused(&TEXT.replace("create", "crate"), "`crate A/foo`");
         refused(&TEXT.replace("3000 ns", "soon"), "behind soon");
