@@ -54,6 +54,61 @@ def test_syncs_become_stores_and_survive_a_kill(drive: Path, tmp_path: Path) -> 
         assert (folder / "log").read_bytes() == b"".join(records)
 
 
+@pytest.fixture
+def safe_log(tmp_path: Path, entresol_command: Entresol) -> Path:
+    """A device of which the log alone survives a power cut, and ByteFS on it."""
+    image = tmp_path / "logged"
+    sets = ("nand.blocks_per_plane=32", "ssd.log.size=4MiB", "ssd.log.tx_log=64KiB",
+            "ssd.dram=8MiB", "ssd.power_loss_protection=log", "ssd.flush_cost=1ms")  # fmt: skip
+    make_image(image, "bytefs", sets)
+    assert entresol_command("mkfs", image).code == 0
+    return image
+
+
+def test_syncs_become_lines_of_the_log_and_survive_a_kill(
+    safe_log: Path, tmp_path: Path, entresol_command: Entresol
+) -> None:
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    with ExitStack() as stack:
+        first = Mount(safe_log, folder, "-o", "dax=auto")
+        stack.callback(first.clean)
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        records = [bytes([65 + number % 26]) * 3000 for number in range(300)]
+        for number, record in enumerate(records):
+            os.write(log, record)
+            # Both kinds: times go with the batch.
+            (os.fsync if number % 3 else os.fdatasync)(log)
+        told = json.loads((folder / ".entresol" / "dax").read_text())
+        assert told["at"] == "log" and told["memory"]["frames"] == 0
+        assert 290 < told["counters"]["light_syncs"] <= 300
+        shown = entresol_command("dax", "top", folder, "--once")
+        assert "memory: the device's log" in shown.out
+        refused = entresol_command("dax", "set", folder, "reserve=10")
+        assert "dax_at=log has none" in one_line(refused)
+        first.kill()
+        os.close(log)
+        stack.callback(Mount(safe_log, folder).clean)
+        assert (folder / "log").read_bytes() == b"".join(records)
+
+
+def test_a_place_that_cannot_be_is_one_line(
+    safe_log: Path, drive: Path, tmp_path: Path, entresol_command: Entresol
+) -> None:
+    folder = tmp_path / "mnt"
+    folder.mkdir()
+    for image, options, said in (
+        (drive, "dax=auto,dax_at=log", "--personality bytefs"),
+        (safe_log, "dax=auto,dax_at=window", "device.pmem=64MiB"),
+        (safe_log, "dax=auto,dax_reserve=5", "dax_reserve keeps frames of the window"),
+        (safe_log, "dax_at=log", "add dax=auto"),
+        (safe_log, "dax=auto,dax_at=lag", "Did you mean dax_at=log?"),
+        (safe_log, "data=journal", "leave data=journal out"),
+    ):
+        refused = entresol_command("mount", image, folder, "-o", options)
+        assert said in one_line(refused), options
+
+
 def test_bad_options_are_one_line(drive: Path, tmp_path: Path, entresol_command: Entresol) -> None:
     folder, plain = tmp_path / "mnt", tmp_path / "plain"
     folder.mkdir()

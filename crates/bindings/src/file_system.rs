@@ -228,6 +228,7 @@ impl Wanted {
         }
         if told["dax"].is_object() {
             options.dax = Some(transparent_dax::settings(&told["dax"])?);
+            options.dax_at = transparent_dax::at(&told["dax"])?;
         }
         Ok(Self {
             is_paced,

@@ -3,7 +3,9 @@
 use crate::{CrashError, Interrupted};
 use bytefs::{DataMode, Personality};
 use dax::PolicyKind;
-use fslab::crash::{Campaign, Finding, Options, Room, Script, Tally, device_of, shrink};
+use fslab::crash::{
+    Campaign, Finding, Options, Protection, Room, Script, Tally, device_of, shrink,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,12 +34,12 @@ fn tally_json(tally: &Tally) -> Value {
     })
 }
 
-fn finding_json(campaign: &Campaign, on_cache: bool, finding: Finding) -> Value {
+fn finding_json(campaign: &Campaign, protection: Protection, finding: Finding) -> Value {
     let script = Script {
         personality: campaign.personality,
         data: campaign.options.data,
         dax: campaign.options.dax,
-        on_cache,
+        protection,
         may_lack_room: campaign.options.may_lack_room,
         bug: None,
         sequence: *finding.sequence,
@@ -63,16 +65,16 @@ fn fs_crash_repeat(py: Python<'_>, text: &str) -> PyResult<String> {
 #[pyclass(frozen)]
 pub struct FsCrashLab {
     campaign: Campaign,
-    on_cache: bool,
+    protection: Protection,
     points: AtomicU64,
     is_cancelled: AtomicBool,
 }
 
 #[pymethods]
 impl FsCrashLab {
-    /// Of a JSON object with `personality`, `data`, `dax` (null: off), `length`, `sequences` (null:
-    /// all), `seed`, `two_tasks`, `battery`, `free_blocks` or `scattered_blocks` (null:
-    /// all), `device_every` and `threads`.
+    /// Of a JSON object with `personality`, `data`, `dax` (null: off), `protection` (null: usual),
+    /// `length`, `sequences` (null: all), `seed`, `two_tasks`, `free_blocks` or `scattered_blocks`
+    /// (null: all), `device_every` and `threads`.
     #[new]
     fn new(options: &str) -> PyResult<Self> {
         let options: Value = serde_json::from_str(options).map_err(wrong)?;
@@ -93,9 +95,14 @@ impl FsCrashLab {
                 CrashError::new_err(format!("{name}: is no policy of persistent memory"))
             })?),
         };
-        let on_cache = options["battery"].as_bool().unwrap_or(false);
+        let protection: Protection = match options["protection"].as_str() {
+            None => Protection::Usual,
+            Some(name) => name.parse().map_err(|()| {
+                CrashError::new_err(format!("{name}: is nothing that survives a power cut"))
+            })?,
+        };
         let campaign = Campaign {
-            device: device_of(personality, dax.is_some(), on_cache).map_err(wrong)?,
+            device: device_of(personality, dax.is_some(), protection).map_err(wrong)?,
             personality,
             length: number("length").unwrap_or(1) as u32,
             seed: number("seed").unwrap_or(0),
@@ -110,6 +117,7 @@ impl FsCrashLab {
                 device_every: number("device_every").unwrap_or(1) as u32,
                 data,
                 dax,
+                safe_log: protection == Protection::Log,
                 may_lack_room: number("scattered_blocks").is_some(),
                 ..Options::FULL
             },
@@ -118,7 +126,7 @@ impl FsCrashLab {
         };
         Ok(Self {
             campaign,
-            on_cache,
+            protection,
             points: AtomicU64::new(0),
             is_cancelled: AtomicBool::new(false),
         })
@@ -144,7 +152,7 @@ impl FsCrashLab {
         if least.is_none() && self.is_cancelled.load(Ordering::Relaxed) {
             return Err(Interrupted::new_err("the crash lab was cancelled"));
         }
-        let finding = least.map(|finding| finding_json(&self.campaign, self.on_cache, finding));
+        let finding = least.map(|finding| finding_json(&self.campaign, self.protection, finding));
         let answer = json!({
             "tally": tally_json(&outcome.tally),
             "impossible": outcome.impossible,

@@ -1,7 +1,7 @@
 //! Transparent DAX of a mount: its settings, what it tells, and the trace of what it decides.
 
 use bytefs::fuse::Mounted;
-use bytefs::{DaxFile, DaxReport, DaxView, Ino, Lacked, Refused};
+use bytefs::{DaxAt, DaxFile, DaxReport, DaxView, Ino, Lacked, Refused};
 use dax::{Counts, Decision, PolicyKind, RangeView, Settings, Span};
 use port::{Device, Drive};
 use serde_json::{Value, json};
@@ -24,6 +24,12 @@ pub(crate) fn settings(told: &Value) -> Result<Settings, String> {
         set.map_err(|error| format!("-o dax_{key}={value}: {error}"))?;
     }
     Ok(settings)
+}
+
+/// What of the device it is to be at; None: as the device is.
+pub(crate) fn at(told: &Value) -> Result<Option<DaxAt>, String> {
+    let asked = told["at"].as_str().map(str::parse);
+    asked.transpose().map_err(|error| format!("-o {error}"))
 }
 
 /// What it has done, name by name.
@@ -55,6 +61,7 @@ pub(crate) fn counted(report: &DaxReport) -> Value {
 pub(crate) fn told(view: &DaxView) -> Value {
     let (settings, report) = (&view.settings, &view.report);
     json!({
+        "at": view.at.name(),
         "settings": {
             "policy": settings.kind.name(),
             "upgrade": settings.policy.upgrade_above,

@@ -52,7 +52,8 @@ pub struct Device {
     pub ack_programmed: u32,
     /// Entries of the TxLog; 0: the device has no transactions.
     pub tx_log: u32,
-    /// Nothing keeps DRAM when the power goes (1), so there is no log; or a battery does (0).
+    /// Nothing keeps DRAM when the power goes (1), so there is no log; the log alone has a battery
+    /// (2); or all of it has (0).
     pub no_battery: u32,
 }
 
@@ -167,6 +168,28 @@ impl Device {
         }
     }
 
+    /// One of many of which the log alone has a battery.
+    pub fn with_safe_log(random: &mut Stream) -> Self {
+        Self {
+            no_battery: 2,
+            ..Self::random(random)
+        }
+    }
+
+    /// Whether buffers are lost with the power.
+    pub fn loses_buffers(&self) -> bool {
+        self.no_battery > 0
+    }
+
+    /// What keeps DRAM.
+    pub fn protection(&self) -> PowerLossProtection {
+        match self.no_battery {
+            0 => PowerLossProtection::Battery,
+            1 => PowerLossProtection::None,
+            _ => PowerLossProtection::Log,
+        }
+    }
+
     /// The one with least of everything.
     pub fn simplest() -> Self {
         Self {
@@ -232,7 +255,8 @@ impl Device {
                 // These need a log.
                 "cacheless" | "skip_list" if self.no_battery == 1 => 0..=0,
                 "half_lines" if self.no_battery == 1 => 0..=0,
-                "ack_programmed" | "cacheless" | "skip_list" | "no_battery" => 0..=1,
+                "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
+                "no_battery" => 0..=2,
                 "tx_log" if self.no_battery == 1 => 0..=0,
                 "tx_log" => 0..=64,
                 _ => 1..=64,
@@ -310,10 +334,7 @@ impl Device {
                 0 => BlockWriteAck::Buffered,
                 _ => BlockWriteAck::Programmed,
             },
-            power_loss_protection: match self.no_battery {
-                0 => PowerLossProtection::Battery,
-                _ => PowerLossProtection::None,
-            },
+            power_loss_protection: self.protection(),
             flush_cost: Picos::from_micros(50),
             log: LogConfig {
                 size: write_log,
@@ -425,9 +446,13 @@ mod tests {
     fn every_random_device_is_one_that_the_firmware_takes() {
         let mut random = Stream::new(1, "device");
         for _ in 0..200 {
-            let device = Device::random(&mut random);
-            assert_eq!(device.problems(), Vec::<String>::new(), "{device:?}");
-            assert!(device.page_count() >= 2);
+            for device in [
+                Device::random(&mut random),
+                Device::with_safe_log(&mut random),
+            ] {
+                assert_eq!(device.problems(), Vec::<String>::new(), "{device:?}");
+                assert!(device.page_count() >= 2);
+            }
         }
     }
 

@@ -86,6 +86,7 @@ fn oracle_of(setup: &Setup) -> Oracle {
     let oracle = Oracle::new(setup.line_count(), setup.device.most_open_lines());
     match setup.device.no_battery {
         0 => oracle,
+        2 => oracle.with_safe_log(setup.device.page_lines as usize),
         _ => oracle.unprotected(setup.device.page_lines as usize),
     }
 }
@@ -272,7 +273,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 let zeroes = page.clone().map(|line| (line, Token::ZERO));
                 // Without protection a page is given up whole or not at all: it is one record.
                 let asked = match self.setup.device.no_battery {
-                    0 => Asked::lines(TxId::NONE, zeroes.collect()),
+                    0 | 2 => Asked::lines(TxId::NONE, zeroes.collect()),
                     _ => Asked::page(zeroes.collect(), false),
                 };
                 (RequestOp::Trim, page.start, asked)

@@ -8,8 +8,8 @@ use crate::media::Media;
 use crate::power_cutter::{Cuttable, InFlight};
 use crate::token::Token;
 use firmware::{
-    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record, Response,
-    Timer, Work, WorkCosts,
+    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform,
+    PowerLossProtection, Record, Response, Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Ppa, RequestId, Time};
@@ -30,7 +30,7 @@ pub struct Machine {
     /// What the firmware's own work takes.
     work: WorkCosts,
     /// Nothing keeps DRAM when the power goes.
-    loses_dram: bool,
+    protection: PowerLossProtection,
     /// Payloads by request, a page each.
     host: Vec<Token>,
     frames: Vec<Token>,
@@ -58,7 +58,7 @@ impl Machine {
             geometry: config.geometry,
             line_count,
             work: WorkCosts::new(&config.ssd, &config.ftl),
-            loses_dram: device.no_battery == 1,
+            protection: device.protection(),
             host: vec![Token::ZERO; REQUESTS * line_count],
             frames: vec![Token::GARBAGE; device.frames as usize * line_count],
             registers: BTreeMap::new(),
@@ -327,14 +327,16 @@ impl Cuttable for Machine {
             }
         }
         self.check(result);
-        if self.loses_dram {
-            media.lose_dram();
-        }
+        media.lose(self.protection);
         media
     }
 
     fn cut_in_line(&mut self, to: Cell) -> Option<Media> {
-        let is_kept = survives(to) && !self.loses_dram;
+        let is_kept = match self.protection {
+            PowerLossProtection::Battery => survives(to),
+            PowerLossProtection::Log => matches!(to, Cell::Log(_)),
+            PowerLossProtection::None => false,
+        };
         let mut media = is_kept.then(|| self.media.clone())?;
         match to {
             Cell::Log(slot) => media.log[slot.index()] = Token::GARBAGE,
@@ -350,9 +352,7 @@ impl Cuttable for Machine {
     fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media {
         let mut media = self.media.clone();
         media.tear_buffer(to.index(), lines);
-        if self.loses_dram {
-            media.lose_dram();
-        }
+        media.lose(self.protection);
         media
     }
 }

@@ -3,7 +3,7 @@
 use crate::flash::Flash;
 use crate::tables::Tables;
 use crate::token::{Digest, Token};
-use firmware::{BufferedPage, Durable, LoggedLine, WriteOrder};
+use firmware::{BufferedPage, Durable, LoggedLine, PowerLossProtection, WriteOrder};
 use units::{LineMask, Lpa, PageSize};
 
 /// Flash, battery-backed bytes and the tables that give them their meaning.
@@ -83,11 +83,15 @@ impl Media {
         }
     }
 
-    /// What a device without batteries loses.
-    pub fn lose_dram(&mut self) {
-        self.tables.lose_dram();
-        self.log.fill(Token::GARBAGE);
-        self.buffers.fill(Token::GARBAGE);
+    /// What a device loses with its power.
+    pub fn lose(&mut self, protection: PowerLossProtection) {
+        self.tables.lose(protection);
+        if protection != PowerLossProtection::Battery {
+            self.buffers.fill(Token::GARBAGE);
+        }
+        if protection == PowerLossProtection::None {
+            self.log.fill(Token::GARBAGE);
+        }
     }
 
     /// Of everything.
@@ -178,7 +182,7 @@ mod tests {
         assert_eq!(other.digest(), media.digest());
         record(&mut other, Record::Forgotten { at: 3 });
         assert_ne!(other.digest(), media.digest());
-        other.lose_dram();
+        other.lose(PowerLossProtection::None);
         assert_eq!(other.reading(4).expect("well mapped")[8..12], page);
     }
 

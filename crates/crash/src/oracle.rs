@@ -41,6 +41,8 @@ pub struct Oracle {
     in_doubt: BTreeSet<TxId>,
     /// Of a device without protection against power loss; with the lines of a page.
     unflushed: Option<(Unflushed, usize)>,
+    /// Of such a device: lines that were answered are there, and pages alone may be lost.
+    keeps_lines: bool,
     /// Those that were committed at some time, or may have been.
     committed: BTreeSet<TxId>,
     /// Lines that transactions have reserved room for.
@@ -65,6 +67,7 @@ impl Oracle {
             maybe: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
             unflushed: None,
+            keeps_lines: false,
             committed: BTreeSet::new(),
             reserved: BTreeMap::new(),
             most_open,
@@ -80,6 +83,16 @@ impl Oracle {
         }
     }
 
+    /// Of a device that loses pages that are not flushed and keeps lines, with that many lines to a
+    /// page.
+    pub fn with_safe_log(self, page_lines: usize) -> Self {
+        let keeps_lines = true;
+        Self {
+            keeps_lines,
+            ..self.unprotected(page_lines)
+        }
+    }
+
     /// What a read of every line returns.
     pub fn seen(&self) -> &[Token] {
         &self.seen
@@ -92,7 +105,9 @@ impl Oracle {
 
     /// Whether a line that nobody is writing may hold this after a cut.
     fn may_hold(&self, line: usize, found: Token) -> bool {
-        found == self.safe[line] || self.is_instead(line, found)
+        let unflushed = self.unflushed.as_ref();
+        let is_unflushed = unflushed.is_some_and(|(unflushed, _)| unflushed.may_hold(line, found));
+        found == self.safe[line] || is_unflushed || self.is_instead(line, found)
     }
 
     fn is_instead(&self, line: usize, found: Token) -> bool {
@@ -173,6 +188,7 @@ impl Oracle {
                 Asked::Write {
                     lines, is_whole, ..
                 } => unflushed.ask(id, lines.clone(), *is_whole),
+                Asked::WriteUnder(_, lines) => unflushed.note_logged(lines),
                 Asked::Flush => unflushed.ask_flush(id),
                 _ => {}
             }
@@ -204,7 +220,9 @@ impl Oracle {
                 }
             }
             Asked::Write {
-                lines, is_through, ..
+                lines,
+                is_through,
+                is_whole,
             } => {
                 for (line, token) in lines {
                     self.seen[*line] = *token;
@@ -213,7 +231,10 @@ impl Oracle {
                     self.maybe.remove(line);
                 }
                 match &mut self.unflushed {
-                    Some((unflushed, _)) => unflushed.done(id, *is_through, &mut self.safe),
+                    Some((unflushed, _)) => {
+                        let is_safe = *is_through || self.keeps_lines && !is_whole;
+                        unflushed.done(id, is_safe, &mut self.safe);
+                    }
                     None => lines
                         .iter()
                         .for_each(|(line, token)| self.safe[*line] = *token),
@@ -241,11 +262,16 @@ impl Oracle {
                 for (line, token) in self.end(id, *tx)? {
                     self.safe[line] = token;
                     self.lost[line] = None;
+                    if let Some((unflushed, _)) = &mut self.unflushed {
+                        unflushed.forget(line);
+                    }
                 }
             }
             Asked::Abort(tx) => {
                 for (line, _) in self.end(id, *tx)? {
-                    self.seen[line] = self.safe[line];
+                    let unflushed = self.unflushed.as_ref();
+                    let newest = unflushed.and_then(|(unflushed, _)| unflushed.newest(line));
+                    self.seen[line] = newest.unwrap_or(self.safe[line]);
                 }
             }
         }
@@ -284,6 +310,11 @@ impl Oracle {
             }
             _ => false,
         };
+        if why != Refusal::ReadOnly
+            && let Some((unflushed, _)) = &mut self.unflushed
+        {
+            unflushed.withdraw(id);
+        }
         match is_right {
             true => Ok(asked),
             false => Err(format!(
@@ -330,7 +361,9 @@ impl Oracle {
     /// # Errors
     /// A sentence with the first line that may not hold what it does.
     pub fn judge(&self, reading: &[Token]) -> Result<(), String> {
-        if let Some((unflushed, page_lines)) = &self.unflushed {
+        if let Some((unflushed, page_lines)) = &self.unflushed
+            && !self.keeps_lines
+        {
             return unflushed.judge(reading, &self.safe, *page_lines);
         }
         let mut is_free = vec![false; reading.len()];
@@ -339,7 +372,9 @@ impl Oracle {
                 Asked::Write {
                     lines, is_whole, ..
                 } => {
-                    self.judge_lines(reading, lines.iter().copied(), *is_whole)?;
+                    // Its lines in the log leave it one after the other, when it is on flash.
+                    let is_whole = *is_whole && !self.keeps_lines;
+                    self.judge_lines(reading, lines.iter().copied(), is_whole)?;
                     lines.iter().for_each(|(line, _)| is_free[*line] = true);
                 }
                 Asked::Commit(tx) => {
@@ -354,10 +389,16 @@ impl Oracle {
         }
         let wrong = (0..reading.len())
             .find(|line| !is_free[*line] && !self.may_hold(*line, reading[*line]));
-        wrong.map_or(Ok(()), |line| {
+        if let Some(line) = wrong {
             let (found, safe) = (reading[line], self.safe[line]);
-            Err(format!("line {line} holds {found}; it must hold {safe}"))
-        })
+            return Err(format!("line {line} holds {found}; it must hold {safe}"));
+        }
+        match &self.unflushed {
+            Some((unflushed, page_lines)) => {
+                unflushed.judge_pages(reading, &self.safe, *page_lines)
+            }
+            None => Ok(()),
+        }
     }
 
     fn judge_lines(

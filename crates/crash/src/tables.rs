@@ -1,7 +1,9 @@
 //! The tables that records make up, held to what [`Record`] promises.
 
 use crate::token::Digest;
-use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record};
+use firmware::{
+    BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, PowerLossProtection, Record,
+};
 use std::collections::BTreeMap;
 use units::{BlockAddr, FlashGeometry, LogSlot, Lpa, Ppa, TxId};
 
@@ -102,12 +104,16 @@ impl Tables {
         self.map[lpa.get() as usize]
     }
 
-    /// What a device without batteries loses: all that is in its DRAM. Mapping and blocks are kept
-    /// on flash by such a drive, in a way of its own.
-    pub fn lose_dram(&mut self) {
-        self.slots.fill(None);
-        self.buffers.fill(None);
-        self.committed.clear();
+    /// What a device loses of which not all has a battery: all that is in its DRAM, or what is in
+    /// buffers. Mapping and blocks are kept on flash by such a drive, in a way of its own.
+    pub fn lose(&mut self, protection: PowerLossProtection) {
+        if protection != PowerLossProtection::Battery {
+            self.buffers.fill(None);
+        }
+        if protection == PowerLossProtection::None {
+            self.slots.fill(None);
+            self.committed.clear();
+        }
     }
 
     /// Adds everything to a digest.

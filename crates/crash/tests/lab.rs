@@ -69,6 +69,32 @@ fn a_page_written_through_the_block_port_is_old_or_new_after_every_cut() {
 }
 
 #[test]
+fn a_log_that_alone_is_protected_keeps_its_lines_whatever_becomes_of_pages_over_them() {
+    let mut tally = Tally::default();
+    for seed in 0..24 {
+        let workload = Workload::with_safe_log(seed, 300, seed % 4 == 3);
+        let found = run(&workload, SOUND, &mut tally);
+        assert_eq!(found, Ok(()), "seed {seed}");
+    }
+    assert!(tally.points > 5_000 && tally.again > 100, "{tally}");
+    report::add("crash points", tally.points);
+}
+
+#[test]
+fn a_device_that_takes_its_buffers_for_as_safe_as_its_log_loses_lines() {
+    let bug = Some(Bug::BatteryAssumed);
+    let mut tally = Tally::default();
+    let mut workloads = (0..24).map(|seed| Workload::with_safe_log(seed, 300, false));
+    let found = workloads.find_map(|workload| {
+        let options = Options { bug, ..SOUND };
+        run(&workload, options, &mut tally).err()
+    });
+    report::add("crash points", tally.points);
+    let found = found.expect("the bug is found");
+    assert!(found.what.contains("holds"), "{found:?}");
+}
+
+#[test]
 fn a_workload_that_is_thinned_out_does_the_same_with_fewer_cuts() {
     let run = |one_of| {
         let mut tally = Tally::default();

@@ -56,8 +56,8 @@ pub struct DeviceEngine {
     /// Of an owner that is told what is done ([`port::Engine::advance`]).
     kept: Vec<Finished>,
     keeps_finished: bool,
-    /// Stores reach a log, which survives.
-    has_log: bool,
+    /// Everything reaches a log or buffers that survive.
+    keeps_all: bool,
     /// Erases that a block is rated for.
     pub(crate) rated_wear: u32,
     /// Blocks that were bad when the device was made.
@@ -110,10 +110,11 @@ impl DeviceEngine {
         let next_transaction = recovery::first_free_transaction(&image.tables, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
-        if image.was_cut_off && config.ssd.power_loss_protection == PowerLossProtection::None {
+        let protection = config.ssd.power_loss_protection;
+        if image.was_cut_off && protection != PowerLossProtection::Battery {
             recovery::check(&config, &tables, &dram)?;
-            tables.lose_dram();
-            logged = Logged::default();
+            tables.lose(protection);
+            logged = Logged::of(&tables);
         }
         let recovered = Recovered::of(&config, &image.view, logged);
         let mut at_open = Counters::read(tables.map());
@@ -121,8 +122,12 @@ impl DeviceEngine {
         let begin = at_open.stats.clock + recovered.scan;
         let faults = faults_of(&config, &tables, &at_open);
         let has_log = config.ssd.log.half_slot_count() > 0;
-        let kept = match (has_log, config.ssd.power_loss_protection) {
+        let keeps_all = has_log && protection == PowerLossProtection::Battery;
+        let kept = match (has_log, protection) {
             (true, PowerLossProtection::Battery) => "everything acknowledged",
+            (true, PowerLossProtection::Log) => {
+                "every line acknowledged, and every block that was flushed"
+            }
             _ => "everything that was flushed",
         };
         let data = Data::new(tables, image.media, image.id, (cache, page), kept);
@@ -136,7 +141,7 @@ impl DeviceEngine {
             capacity: config.capacity(),
             pmem: config.device.pmem,
             has_log,
-            has_battery: config.ssd.power_loss_protection == PowerLossProtection::Battery,
+            has_battery: protection == PowerLossProtection::Battery,
             transactions: config.device.transactions,
             next_transaction,
             no_transactions,
@@ -161,7 +166,7 @@ impl DeviceEngine {
             finished: Vec::new(),
             kept: Vec::new(),
             keeps_finished: false,
-            has_log,
+            keeps_all,
             rated_wear: config.faults.rated_wear,
             factory_bad,
             recovered,
@@ -191,7 +196,7 @@ impl DeviceEngine {
             finished: Vec::new(),
             kept: Vec::new(),
             keeps_finished: false,
-            has_log: self.has_log,
+            keeps_all: self.keeps_all,
             rated_wear: self.rated_wear,
             factory_bad: self.factory_bad,
             recovered: self.recovered,
@@ -478,7 +483,7 @@ impl DeviceEngine {
     /// battery its buffers: like a drive that is told to shut down, it brings them to flash. At a
     /// standstill it cannot.
     fn flush_before_end(&mut self) -> Result<(), DeviceError> {
-        if self.has_log {
+        if self.keeps_all {
             return Ok(());
         }
         let ticket = self.submit(Command::Flush, ByteAddr::new(0), Bytes::ZERO)?;

@@ -42,9 +42,10 @@ impl DeviceEngine {
             return Err(DeviceFileError::damaged(&image, what));
         }
         // A view of a file sees what is lost of it; one of memory is made when it is lost.
-        if config.ssd.power_loss_protection == PowerLossProtection::None {
+        let protection = config.ssd.power_loss_protection;
+        if protection != PowerLossProtection::Battery {
             recovery::check(&config, &tables, &image)?;
-            tables.lose_dram();
+            tables.lose(protection);
         }
         Ok(Image {
             path: image,

@@ -6,7 +6,10 @@
 
 use crate::layout::{Layout, line_bytes};
 use crate::mapped::Mapped;
-use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record, WriteOrder};
+use firmware::{
+    BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, PowerLossProtection, Record,
+    WriteOrder,
+};
 use nand::Day;
 use units::{BlockAddr, LineAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
@@ -152,13 +155,28 @@ impl Tables {
         self.layout.has_page(lpa) && self.place_of(lpa) == Some(ppa)
     }
 
-    /// What a device without a battery loses with its power: log and buffers, bytes and meaning.
-    /// Mapping and blocks such a drive keeps on flash, in a way of its own.
-    pub fn lose_dram(&mut self) {
+    /// What a device loses with its power that has not a battery for all of it: log and buffers,
+    /// or the latter alone, bytes and meaning. Mapping and blocks such a drive keeps on flash, in a
+    /// way of its own.
+    pub fn lose(&mut self, protection: PowerLossProtection) {
+        match protection {
+            PowerLossProtection::Battery => {}
+            PowerLossProtection::Log => self.lose_buffers(),
+            PowerLossProtection::None => {
+                self.lose_log();
+                self.lose_buffers();
+            }
+        }
+    }
+
+    fn lose_log(&mut self) {
         for slot in (0..self.layout.slots).map(LogSlot::from_index) {
             self.record(Record::Dropped(slot));
             self.slot_mut(slot).fill(u8::MAX);
         }
+    }
+
+    fn lose_buffers(&mut self) {
         for buffer in (0..self.layout.buffers).map(BufferId::from_index) {
             self.record(Record::Unbuffered(buffer));
             let page = self.layout.page;

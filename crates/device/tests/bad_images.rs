@@ -153,7 +153,7 @@ fn whoever_only_looks_opens_to_read() {
     assert!(refusal_of_use(&image).contains("is open in another process"));
     // Whatever is done to what was opened to be looked at, the files are as they were.
     let before = fs::read(image.join("dram.bin")).unwrap();
-    checked.tables.lose_dram();
+    checked.tables.lose(firmware::PowerLossProtection::None);
     drop(checked);
     assert!(before == fs::read(image.join("dram.bin")).unwrap());
     let used = Image::open(&image).unwrap();

@@ -102,3 +102,14 @@ fn a_power_cut_in_memory_leaves_what_a_killed_process_leaves() {
 fn a_power_cut_in_memory_empties_what_no_battery_holds() {
     check("cache", &small("consumer-tlc", &["ssd.dram=64KiB"]));
 }
+
+#[test]
+fn a_power_cut_in_memory_empties_buffers_where_the_log_alone_has_a_battery() {
+    let sets = [
+        "ssd.dram=128KiB",
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=1KiB",
+        "ssd.power_loss_protection=log",
+    ];
+    check("safe-log", &small("consumer-tlc", &sets));
+}

@@ -1,4 +1,5 @@
-//! A device without a battery: what a kill takes, what it must leave, and what a flush takes.
+//! A device without a battery, or with one for its log alone: what a kill takes, what it must
+//! leave, and what a flush takes.
 //!
 //! Dropping an engine without closing it is what a kill is to the image.
 
@@ -7,7 +8,6 @@ use device::latency::Kind;
 use device::{DeviceConfig, DeviceEngine, Image, Pace, fsck};
 use port::Command;
 use port::{Acknowledge, DeviceError};
-use std::collections::BTreeSet;
 use std::path::Path;
 use units::{ByteAddr, Bytes, Picos, Stream, TxId};
 
@@ -18,6 +18,17 @@ const LINES: usize = PAGE / 64;
 
 fn config() -> DeviceConfig {
     small("consumer-tlc", &["ssd.dram=64KiB"])
+}
+
+/// Of which the log alone survives, so small that it is compacted meanwhile.
+fn with_safe_log() -> DeviceConfig {
+    let sets = [
+        "ssd.dram=128KiB",
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=1KiB",
+        "ssd.power_loss_protection=log",
+    ];
+    small("consumer-tlc", &sets)
 }
 
 fn write(engine: &mut DeviceEngine, command: Command, at: usize, bytes: &[u8]) -> Picos {
@@ -36,8 +47,10 @@ fn ask(engine: &mut DeviceEngine, command: Command, at: usize, size: usize) -> P
 struct Model {
     /// At the last flush, or written through since.
     safe: Vec<u8>,
-    /// Written since.
-    since: Vec<BTreeSet<u8>>,
+    /// Written since, and whether as a line.
+    since: Vec<Vec<(u8, bool)>>,
+    /// Lines that were persisted are safe, whatever blocks are over them.
+    keeps_lines: bool,
     /// What reads see.
     seen: Vec<u8>,
     /// Lines that a kill took back, and that it left although it need not have.
@@ -45,13 +58,28 @@ struct Model {
 }
 
 impl Model {
+    fn new(keeps_lines: bool) -> Self {
+        Self {
+            safe: vec![0; PAGES * LINES],
+            since: vec![Vec::new(); PAGES * LINES],
+            keeps_lines,
+            seen: vec![0; PAGES * LINES],
+            outcomes: [0; 2],
+        }
+    }
+
+    fn stored(&mut self, lines: core::ops::Range<usize>, value: u8) {
+        self.seen[lines.clone()].fill(value);
+        lines.for_each(|line| self.since[line].push((value, true)));
+    }
+
     fn written(&mut self, lines: core::ops::Range<usize>, value: u8, is_through: bool) {
         self.seen[lines.clone()].fill(value);
         for line in lines {
             match is_through {
                 true => self.safe[line] = value,
                 false => {
-                    self.since[line].insert(value);
+                    self.since[line].push((value, false));
                 }
             }
             if is_through {
@@ -62,7 +90,19 @@ impl Model {
 
     fn flushed(&mut self) {
         self.safe.clone_from(&self.seen);
-        self.since.iter_mut().for_each(BTreeSet::clear);
+        self.since.iter_mut().for_each(Vec::clear);
+    }
+
+    fn persisted(&mut self) {
+        if !self.keeps_lines {
+            return self.flushed();
+        }
+        for (safe, since) in self.safe.iter_mut().zip(&mut self.since) {
+            if let Some(last) = since.iter().rposition(|(_, is_line)| *is_line) {
+                *safe = since[last].0;
+                since.drain(..=last);
+            }
+        }
     }
 
     /// Takes over what is there after a kill.
@@ -71,7 +111,8 @@ impl Model {
             let value = bytes[0];
             assert_eq!(bytes, [value; 64], "turn {turn}, line {line} is torn");
             let (safe, seen) = (self.safe[line], self.seen[line]);
-            let is_allowed = value == safe || self.since[line].contains(&value);
+            let is_since = self.since[line].iter().any(|(since, _)| *since == value);
+            let is_allowed = value == safe || is_since;
             assert!(is_allowed, "turn {turn}, line {line}: {value} for {safe}");
             if seen != safe && (value == safe || value == seen) {
                 self.outcomes[usize::from(value == seen)] += 1;
@@ -94,7 +135,7 @@ fn work(engine: &mut DeviceEngine, model: &mut Model, stream: &mut Stream) {
             }
             1 => {
                 ask(engine, Command::Persist, 0, 0);
-                model.flushed();
+                model.persisted();
             }
             2 => {
                 // A trim is durable at once: it is a record, and needs no buffer.
@@ -106,7 +147,7 @@ fn work(engine: &mut DeviceEngine, model: &mut Model, stream: &mut Stream) {
                 let count = 1 + stream.below(4) as usize;
                 let bytes = vec![value; count * 64];
                 write(engine, Command::Write(TxId::NONE), first * 64, &bytes);
-                model.written(first..first + count, value, false);
+                model.stored(first..first + count, value);
             }
             kind => {
                 let is_through = kind == 39;
@@ -137,16 +178,19 @@ fn checked(image: &Path) {
 
 #[test]
 fn a_kill_takes_only_what_was_not_flushed() {
-    let place = Place::new("unprotected");
-    let mut engine = made(&place, &config());
+    live_and_die("unprotected", &config(), Model::new(false));
+}
+
+#[test]
+fn a_kill_takes_no_line_of_a_log_that_is_protected_alone() {
+    live_and_die("safe-log", &with_safe_log(), Model::new(true));
+}
+
+fn live_and_die(name: &str, config: &DeviceConfig, mut model: Model) {
+    let place = Place::new(name);
+    let mut engine = made(&place, config);
     let image = place.path("image");
-    let mut stream = Stream::new(5, "unprotected");
-    let mut model = Model {
-        safe: vec![0; PAGES * LINES],
-        since: vec![BTreeSet::new(); PAGES * LINES],
-        seen: vec![0; PAGES * LINES],
-        outcomes: [0; 2],
-    };
+    let mut stream = Stream::new(5, name);
     for turn in 0..120 {
         work(&mut engine, &mut model, &mut stream);
         drop(engine);

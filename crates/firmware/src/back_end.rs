@@ -95,6 +95,8 @@ pub(crate) struct BackEnd {
     writers_waiting: usize,
     /// Buffers survive when the power goes.
     is_protected: bool,
+    /// Lines of the log do, until their page is on flash: compaction need not be waited for.
+    keeps_log: bool,
     /// Reads of a page in a buffer are served from there.
     serves_reads: bool,
     /// Pages are programmed where nothing is to be done, if anywhere.
@@ -112,6 +114,7 @@ impl BackEnd {
             programs: 0,
             writers_waiting: 0,
             is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
+            keeps_log: ssd.power_loss_protection == PowerLossProtection::Log,
             serves_reads: ssd.buffer_hits,
             prefers_idle_dies: config.ftl.program_to == ProgramTo::IdleDie,
         }
@@ -156,9 +159,17 @@ impl BackEnd {
         self.buffers.taken()
     }
 
-    /// Whether a buffer is in use that was taken until then.
-    pub(crate) fn has_buffer_until(&self, last: u64) -> bool {
-        self.buffers.has_one_until(last)
+    /// Whether a page is in a buffer that was taken until then, and nowhere else that survives.
+    pub(crate) fn has_unsafe_until(&self, last: u64) -> bool {
+        !self.is_protected
+            && self
+                .buffers
+                .has_one_until(last, |job| !self.keeps_log || job != Job::Compaction)
+    }
+
+    /// When a buffer in use was taken, in the order of taking.
+    pub(crate) fn age_of(&self, buffer: BufferId) -> u64 {
+        self.buffers.age(buffer)
     }
 
     /// Pages on their way to flash, each with what its newest buffer is for.
@@ -342,13 +353,15 @@ impl BackEnd {
         self.ftl.on_nand_failed(now, tag, fault, platform).into()
     }
 
-    /// The page of a buffer is on flash, and the buffer free. Returns the page and what it was for.
+    /// The page of a buffer is on flash, and the buffer free. Returns the page, what it was for,
+    /// and the age of the buffer.
     pub(crate) fn end_program<P: Platform>(
         &mut self,
         buffer: BufferId,
         platform: &mut P,
-    ) -> (Lpa, Job) {
+    ) -> (Lpa, Job, u64) {
         let (lpa, job) = self.buffers.job(buffer);
+        let age = self.buffers.age(buffer);
         // The page is mapped, here or by a later program; what is dropped from the log behind this
         // must not be covered by an earlier write of the page.
         if let Some(covered) = self.buffers.finish(buffer) {
@@ -356,7 +369,7 @@ impl BackEnd {
         }
         self.writes_in_flight -= u32::from(job != Job::Compaction);
         self.programs -= 1;
-        (lpa, job)
+        (lpa, job, age)
     }
 
     /// The page is given up: no buffer has it, it is mapped nowhere, and programs that are on their

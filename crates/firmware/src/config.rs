@@ -39,6 +39,9 @@ pub enum BlockWriteAck {
 pub enum PowerLossProtection {
     /// A battery or capacitors: log and page buffers survive.
     Battery,
+    /// A battery or capacitors for the log, its TxLog and their tables alone: pages in buffers are
+    /// gone. What a page in a buffer replaces in the log leaves it when the page is on flash.
+    Log,
     /// Nothing: what is not on flash is gone. A flush waits for the programs of all pages before.
     None,
 }
@@ -113,10 +116,12 @@ units::parameters! {
         delay_answer_cost: Picos, "at most 1ms", "SkyByte III-A (0ns); its artifact: 46ns";
         /// When a page written through the block port is acknowledged.
         block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
-        /// What keeps log and page buffers when the power goes. Without anything a page written
-        /// through (FUA) is answered when it is on flash, and a flush when all before it are.
-        power_loss_protection: PowerLossProtection, "battery or none; none without a log only", "SkyByte III-B, ByteFS 4.3 (battery)";
-        /// What a flush takes without protection, beyond the programs that it waits for.
+        /// What keeps device DRAM when the power goes: `battery` log and page buffers, `log` the
+        /// log alone, `none` nothing. Where buffers are lost a page written through (FUA) is
+        /// answered when it is on flash, and a flush when all before it are.
+        power_loss_protection: PowerLossProtection, "battery, log or none; log with a log only, none without one", "SkyByte III-B, ByteFS 4.3 (battery)";
+        /// What a flush takes where buffers are lost with the power, beyond the programs that it
+        /// waits for.
         flush_cost: Picos, "at most 1s", "ours (0ns): the papers' devices need no flush";
     }
     groups {
@@ -199,6 +204,15 @@ impl SsdConfig {
                  none: it must be below ssd.buffers",
                 self.compaction.leaves, self.buffers
             ));
+        }
+        if self.power_loss_protection == PowerLossProtection::Log
+            && (!has_log || self.log.mode == LogMode::Ring || self.log.takes == LogTakes::Absent)
+        {
+            problems.push(
+                "ssd.power_loss_protection is log, which needs ssd.log.size, ssd.log.mode = halves \
+                 and ssd.log.takes = all"
+                    .into(),
+            );
         }
         if self.cache.policy == CachePolicy::None && !has_log {
             problems

@@ -8,6 +8,7 @@
 //! Sources: SkyByte §III-B; ByteFS §4.3 (transactions, TxLog).
 
 mod compaction;
+mod covered;
 mod transactions;
 mod tx_log;
 mod waiting;
@@ -23,6 +24,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use compaction::Compaction;
+use covered::Covered;
 use transactions::{Line, Transactions, WaitingCommit};
 use units::address::LINE_BYTES;
 use units::{Bytes, LineInPage, LogSlot, Lpa, PageSize, Time, TxId};
@@ -59,6 +61,7 @@ pub(crate) struct Log<I> {
     /// None: there are none, and nothing is paid for them.
     transactions: Option<Box<Transactions>>,
     compaction: Compaction,
+    covered: Covered,
     waiting: WaitingWrites,
     at_hand: AtHand,
     page: PageSize,
@@ -84,6 +87,7 @@ impl<I: LogIndex> Log<I> {
                 .merging_always(compaction.takes == CompactionTakes::BothHalves),
             transactions: (commits > 0).then(|| Box::new(Transactions::new(commits, seal_slots))),
             compaction: Compaction::new(compaction.batch),
+            covered: Covered::default(),
             waiting: WaitingWrites::default(),
             at_hand: AtHand::default(),
             page,
@@ -177,10 +181,26 @@ impl<I: LogIndex> Log<I> {
 
     /// A page leaves the log. What is older of a line goes first, so that no cut brings it back.
     pub(crate) fn drop_page<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
+        self.uncover(lpa, u64::MAX, platform);
         for slot in self.lines.slots(lpa) {
             platform.record(Record::Dropped(slot));
         }
         self.lines.drop_page(lpa);
+    }
+
+    /// A page in a buffer that is lost with the power takes the place of the page's lines: nobody
+    /// finds them any more, and they count until the page is on flash. `age`: of the buffer, in the
+    /// order of taking.
+    pub(crate) fn cover_page(&mut self, lpa: Lpa, age: u64) {
+        self.covered.add(lpa, age, self.lines.slots(lpa));
+        self.lines.drop_page(lpa);
+    }
+
+    /// A page is on flash, from a buffer of that age: what it and earlier ones have replaced is no
+    /// more.
+    pub(crate) fn uncover<P: Platform>(&mut self, lpa: Lpa, until: u64, platform: &mut P) {
+        let gone = |slot| platform.record(Record::Dropped(slot));
+        self.covered.take(lpa, until, gone);
     }
 
     /// Puts lines back that survived a power cut, in the order of writes. Of a line that a half

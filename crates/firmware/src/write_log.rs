@@ -222,6 +222,12 @@ impl<I: LogIndex> WriteLog<I> {
             .chain(active.lines(lpa))
     }
 
+    /// Whether a slot is one of the sealed half. Of no ring.
+    pub fn is_sealed(&self, slot: LogSlot) -> bool {
+        let first = self.other().first_slot;
+        self.is_compacting() && (first..first + self.half_slots).contains(&slot.get())
+    }
+
     /// The slots of every copy of a page's lines, an older one before the newer one of its line.
     pub fn slots(&self, lpa: Lpa) -> impl Iterator<Item = LogSlot> + '_ {
         let active = self.active().index.lines(lpa);

@@ -6,7 +6,7 @@
 
 use bytefs::Personality;
 use dax::PolicyKind;
-use fslab::crash::{Campaign, Finding, Options, Sequence, Tally, device_of, shrink};
+use fslab::crash::{Campaign, Finding, Options, Protection, Sequence, Tally, device_of, shrink};
 use std::fmt::Write as _;
 use units::Stream;
 
@@ -16,7 +16,7 @@ fn number(name: &str) -> Option<u64> {
 
 fn campaign(personality: Personality, kind: PolicyKind, sequences: u64) -> Campaign {
     Campaign {
-        device: device_of(personality, true, false).unwrap(),
+        device: device_of(personality, true, Protection::Usual).unwrap(),
         personality,
         length: number("FSLAB_LENGTH").unwrap_or(2) as u32,
         seed: number("FSLAB_SEED").unwrap_or(18),
@@ -32,6 +32,13 @@ fn campaign(personality: Personality, kind: PolicyKind, sequences: u64) -> Campa
         threads: number("FSLAB_THREADS").unwrap_or(2) as usize,
         enough: 10,
     }
+}
+
+/// The same on a device without a window, of which the log alone survives a power cut.
+fn by_log(mut campaign: Campaign) -> Campaign {
+    campaign.device = device_of(campaign.personality, false, Protection::Log).unwrap();
+    campaign.options.safe_log = true;
+    campaign
 }
 
 /// Judges a campaign, and gives what was done with persistent memory.
@@ -50,6 +57,37 @@ fn check(campaign: &Campaign) -> Tally {
         .collect();
     assert!(shown.is_empty(), "{}", shown.join("\n"));
     outcome.tally
+}
+
+/// With and without syncs by the log; blocks are lost there that were not flushed.
+#[test]
+fn what_a_sync_by_the_log_has_answered_for_survives_every_cut() {
+    let mut tally = Tally::default();
+    for (personality, kind) in [
+        (Personality::ByteFs, PolicyKind::Always),
+        (Personality::ByteFsLog, PolicyKind::Ratio),
+    ] {
+        let campaign = by_log(campaign(personality, kind, 3));
+        tally.add(&check(&campaign));
+    }
+    let mut plain = by_log(campaign(Personality::ByteFs, PolicyKind::Ratio, 3));
+    plain.options.dax = None;
+    check(&plain);
+    let lab = by_log(campaign(Personality::ByteFs, PolicyKind::Predict, 1));
+    let lab = lab.lab().unwrap();
+    let lives = number("FSLAB_MOVES").unwrap_or(2);
+    let seed = number("FSLAB_SEED").unwrap_or(18);
+    let lives = (seed..seed + lives).map(life_of);
+    let sequences = MOVING.iter().map(|text| (*text).to_owned());
+    for text in sequences.chain(lives) {
+        let sequence = Sequence::parse(&text).unwrap();
+        if let Err(finding) = lab.run(&sequence, &mut tally) {
+            panic!("{}", shrink(&lab, &finding));
+        }
+    }
+    println!("{tally}, {:?}", tally.moves);
+    let moves = tally.moves;
+    assert!(moves.light_syncs > 10 && moves.upgrades > 4, "{moves:?}");
 }
 
 #[test]

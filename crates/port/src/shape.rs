@@ -13,9 +13,12 @@ pub struct Shape {
     /// Unit of the byte port's stores and of conflicts between transactions: a write of a part of
     /// it reads the rest first.
     pub line: Bytes,
-    /// Where a write of the byte port must have come to survive a power cut.
+    /// Where a write of the byte port must have come to survive a power cut. Where that is the
+    /// device, so must a trim: what says that lines of a block are no more is beside the lines.
     pub byte_domain: PersistenceDomain,
-    /// Where a write of the block port must have come to survive a power cut.
+    /// Where a write of the block port must have come to survive a power cut. It may be the flash
+    /// although that of the byte port is the device, of which then the log alone has a battery:
+    /// a persist flushes no blocks there.
     pub block_domain: PersistenceDomain,
     /// What transactions may be; None: there are none, for only a device with a write log has
     /// them.

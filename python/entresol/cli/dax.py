@@ -170,13 +170,17 @@ def _memory(told: Json) -> Text:
     adapted = now is not None and any(now[name] != settings[name] for name in names)
     by = now if adapted else settings
     set_to = f" (set to {'/'.join(str(settings[name]) for name in names)})" if adapted else ""
+    held = (
+        "memory: the device's log, by lines and for no page in particular"
+        if told["at"] == "log"
+        else f"memory: {quantity.size(used)} of {quantity.size(all_of)} in use, of it "
+        f"{quantity.size(memory['of_explicit'] * PAGE)} by explicit mappings, for which "
+        f"{quantity.size(memory['reserved'] * PAGE)} are kept"
+    )
     return Text(
         f"policy {settings['policy']}: upgrade above {by['upgrade']} %, downgrade below "
         f"{by['downgrade']} %, after {by['after']} writes{set_to}; ranges of "
-        f"{quantity.size(PAGE << settings['order'])}\n"
-        f"memory: {quantity.size(used)} of {quantity.size(all_of)} in use, of it "
-        f"{quantity.size(memory['of_explicit'] * PAGE)} by explicit mappings, for which "
-        f"{quantity.size(memory['reserved'] * PAGE)} are kept"
+        f"{quantity.size(PAGE << settings['order'])}\n{held}"
     )
 
 

@@ -22,8 +22,8 @@ FEW_BLOCKS = 80
 """Blocks of a nearly full file system: some are kept for metadata."""
 SCATTERED_BLOCKS = 6
 """Fewer than these are left of a full one, each by itself."""
-WITH_A_LOG = ("bytefs", "bytefs-log")
 
+OF_LOG = ("bytefs", "bytefs-log")
 DAX_MODES: dict[str, str | None] = {
     "off": None,
     "auto": "ratio",
@@ -75,6 +75,13 @@ def run(
             f"{', '.join(DAX_MODES)}.",
         ),
     ] = "off",
+    safe_log: Annotated[
+        bool,
+        typer.Option(
+            "--safe-log",
+            help="On a device of which the log alone survives; it is the persistent memory too.",
+        ),
+    ] = False,
     two_tasks: Annotated[
         bool, typer.Option("--two-tasks", help="A half of each is done by another task meanwhile.")
     ] = False,
@@ -126,19 +133,22 @@ def run(
         raise UserError(f"--dax {dax}: is no mode.{hint}")
     if full and nearly_full:
         raise UserError("--full and --nearly-full exclude each other: leave one out.")
-    if battery and personality in WITH_A_LOG:
+    if battery and personality in OF_LOG:
         raise UserError(f"--battery: {personality} runs on a device with a log, which has one.")
+    if safe_log and personality not in OF_LOG:
+        raise UserError(f"--safe-log is of {' and '.join(OF_LOG)}, which use the log.")
+    protection = "log" if safe_log else "blocks" if battery else "usual"
     options: Json = {
         "personality": personality,
         "data": data,
         "dax": DAX_MODES[dax],
+        "protection": protection,
         "length": length,
         "sequences": sequences,
         "seed": seed,
         "two_tasks": two_tasks,
         "free_blocks": FEW_BLOCKS if nearly_full else None,
         "scattered_blocks": SCATTERED_BLOCKS if full else None,
-        "battery": battery,
         "device_every": device_every,
         "threads": threads or os.cpu_count() or 1,
     }

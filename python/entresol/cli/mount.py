@@ -32,6 +32,9 @@ DAX_MODES = ("off", "auto", "explicit", "always")
 are synced often, and those that programs ask for; these alone; all."""
 DAX_NUMBERS = ("dax_upgrade=", "dax_downgrade=", "dax_after=", "dax_order=", "dax_reserve=")
 """The thesis's U, D, F and G, and a share of the memory; the core says what they may be."""
+DAX_AT = "dax_at="
+DAX_PLACES = ("window", "log")
+"""What of the device is persistent memory; the window, or the log where that alone is safe."""
 DAX_POLICY = "dax_policy="
 DAX_POLICIES = ("ratio", "predict", "adaptive")
 END_SECONDS = 600
@@ -195,9 +198,11 @@ def _read_options(texts: Sequence[str]) -> Json:
         *(f"{name}N" for name in DAX_NUMBERS),
         *(f"{DATA}{mode}" for mode in DATA_MODES),
         *(f"{DAX}{mode}" for mode in DAX_MODES),
+        *(f"{DAX_AT}{name}" for name in DAX_PLACES),
         *(f"{DAX_POLICY}{name}" for name in DAX_POLICIES),
     )
     settings: Json = {}
+    place = None
     for word in (word for text in texts for word in text.split(",")):
         if number := next((name for name in DAX_NUMBERS if word.startswith(name)), None):
             settings[number.removeprefix("dax_").removesuffix("=")] = str(_number(word, number))
@@ -207,6 +212,9 @@ def _read_options(texts: Sequence[str]) -> Json:
             raise UserError(f"-o {word}: is no option; {listed}{did_you_mean(word, known)}")
         if word.startswith(DATA):
             wanted["data"] = word.removeprefix(DATA)
+            continue
+        if word.startswith(DAX_AT):
+            place = word.removeprefix(DAX_AT)
             continue
         if word.startswith(DAX_POLICY):
             settings["policy"] = word.removeprefix(DAX_POLICY)
@@ -223,6 +231,10 @@ def _read_options(texts: Sequence[str]) -> Json:
             "-o writeback,data=journal: the kernel would take writes apart; leave one of them out."
         )
     dax_mode = (wanted.get("dax") or {}).get("mode")
+    if place is not None:
+        if dax_mode is None:
+            raise UserError("-o dax_at: says where dax is; add dax=auto, or leave it out.")
+        wanted["dax"]["at"] = place
     if settings.keys() - {"reserve"} and dax_mode != "auto":
         raise UserError("-o dax_…: says how dax=auto decides; add dax=auto, or leave it out.")
     if settings and dax_mode is None:

@@ -137,7 +137,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.spend(self.costs.commit).await;
         }
         let done = if is_of_firmware {
-            let (written, in_order) = self.write_transaction(&sealed).await;
+            let ordered = self.order_blocks().await;
+            let (written, in_order) = match ordered {
+                Ok(()) => self.write_transaction(&sealed).await,
+                Err(error) => (Err(error), self.order_gate.pass().await),
+            };
             order = in_order;
             match (written, self.failed()) {
                 (Ok(written), None) => {

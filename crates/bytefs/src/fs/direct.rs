@@ -118,7 +118,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 node.posted += u64::from(by_bytes);
             }
         }
-        self.end_write_back(ino);
+        if !by_bytes {
+            self.note_block_write();
+        }
+        self.end_write_back(ino, true);
         drop(writing);
         Ok(true)
     }

@@ -20,6 +20,7 @@ pub(crate) use mount::read_superblock;
 pub use mount::{DataMode, MountOptions};
 pub use pmem::DaxReport;
 pub use sizes::MappedExtent;
+pub(crate) use write_back::{OVERHEAD_LINES, PAGE_LINES};
 
 use crate::costs::CpuCosts;
 use crate::gate::{Bell, Gate};
@@ -68,6 +69,9 @@ pub struct FileSystem<D, C> {
     pub(crate) is_synchronous: bool,
     /// What a write has changed is durable as a whole (data journaling).
     pub(crate) journals_data: bool,
+    /// The log survives a power cut by itself, and blocks do not before a flush: a batch waits for
+    /// those that were written before it.
+    pub(crate) orders_blocks: bool,
     pub(crate) shortcuts: Shortcuts,
     pub(crate) state: Mutex<State>,
     /// Who makes a batch durable has it.
@@ -320,12 +324,25 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Waits until what the block port was answered for survives a power cut.
     pub(crate) async fn flush_blocks(&self) -> Result<(), FsError> {
         if self.shape.block_domain == PersistenceDomain::Flash {
+            let written = self.state().block_writes.last;
             self.state().counters.0.flushes += 1;
             self.spend(self.costs.request).await;
             let done = self.device.flush().await;
             self.spend(self.costs.switch).await;
             done.map_err(|error| self.fail(&error.to_string()))?;
+            self.note_flushed(written);
         }
         Ok(())
+    }
+
+    /// Blocks of files were answered for.
+    pub(crate) fn note_block_write(&self) {
+        self.state().block_writes.last += 1;
+    }
+
+    /// What was answered for when a flush was asked for survives.
+    pub(crate) fn note_flushed(&self, written: u64) {
+        let writes = &mut self.state().block_writes;
+        writes.flushed = writes.flushed.max(written);
     }
 }

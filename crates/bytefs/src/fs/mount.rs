@@ -14,19 +14,19 @@ use crate::layout::{
 };
 use crate::segments;
 use crate::shortcuts::{HostBlocks, Shortcuts};
-use crate::state::State;
 use crate::state::batch::{Batch, BatchId};
 use crate::state::blocks::Blocks;
 use crate::state::pages::{Clock as PageClock, MANY_NODES};
-use crate::state::pmem::{Pmem, Window};
+use crate::state::pmem::{DaxAt, Pmem, Window};
 use crate::state::space::FreeMap;
+use crate::state::{BlockWrites, State};
 use crate::stats::Counters;
 use crate::structures::Structure;
 use crate::{BlockNo, FsError, Ino, MountError};
 use core::ops::Range;
 use core::str::FromStr;
 use dax::Dax;
-use port::{Acknowledge, Clock, Device, Shape};
+use port::{Acknowledge, Clock, Device, PersistenceDomain, Shape};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -63,6 +63,9 @@ pub struct MountOptions {
     pub data: DataMode,
     /// Ranges of files that are synced often go to the device's persistent memory.
     pub dax: Option<dax::Settings>,
+    /// What of the device that persistent memory is; None: its window, or the log of a device
+    /// without a window whose log alone survives a power cut.
+    pub dax_at: Option<DaxAt>,
     /// Whether blocks of metadata are read before anybody needs them; None: as the personality has
     /// it.
     pub reads_ahead: Option<bool>,
@@ -114,6 +117,7 @@ impl Default for MountOptions {
             costs: CpuCosts::default(),
             blocks_from: Ratio::new(1, 8),
             dax: None,
+            dax_at: None,
             data: DataMode::Ordered,
             reads_ahead: None,
             first_blocks: None,
@@ -243,16 +247,65 @@ fn pmem_of(
                 .into(),
         );
     }
-    let Some(window) = Window::of(shape) else {
-        return refused(format!(
-            "dax=auto needs a device with persistent memory, and this one has {}; make it with \
-             device.pmem=64MiB",
-            shape.pmem
-        ));
+    let at = options.dax_at.unwrap_or_else(|| DaxAt::of(shape));
+    let window = match (at, Window::of(shape)) {
+        (DaxAt::Window, Some(window)) => window,
+        (DaxAt::Window, None) => {
+            return refused(format!(
+                "dax=auto needs a device with persistent memory, and this one has {}; make it with \
+                 device.pmem=64MiB",
+                shape.pmem
+            ));
+        }
+        (DaxAt::Log, _) if !personality.needs_transactions() => {
+            return refused(format!(
+                "dax_at=log stores lines and metadata in the device's log, and {personality} has \
+                 its metadata elsewhere; make the file system with --personality bytefs, or mount \
+                 it with dax_at=window"
+            ));
+        }
+        (DaxAt::Log, _) if settings.reserve > 0 => {
+            return refused(
+                "dax_reserve keeps frames of the window for some pages, and dax_at=log has none; \
+                 leave it out"
+                    .into(),
+            );
+        }
+        (DaxAt::Log, _) => Window::NONE,
     };
     match Dax::new(settings) {
-        Ok(dax) => Ok(Some(Pmem::new(dax, window))),
+        Ok(dax) => Ok(Some(Pmem::new(dax, at, window))),
         Err(error) => refused(error.to_string()),
+    }
+}
+
+/// Refuses what has no order on a device whose log survives a power cut and whose buffers do not:
+/// there a persist of lines says nothing of blocks.
+fn check_order(
+    options: &MountOptions,
+    personality: layout::Personality,
+    shape: &Shape,
+) -> Result<(), MountError> {
+    use layout::Personality::{ByteFsDual, NovaLike, PmfsLike};
+    let keeps_log_alone = shape.byte_domain == PersistenceDomain::Device
+        && shape.block_domain == PersistenceDomain::Flash;
+    if !keeps_log_alone || options.read_only {
+        return Ok(());
+    }
+    let refused = |what: String| Err(MountError::Device(what));
+    match (personality, options.data) {
+        (ByteFsDual | PmfsLike | NovaLike, _) => refused(format!(
+            "{personality} takes what is written by blocks to survive when lines behind it do, and \
+             of this device the log alone survives; make the device with \
+             ssd.power_loss_protection=battery, or the file system with --personality bytefs"
+        )),
+        (_, DataMode::Journal) => refused(
+            "data=journal takes blocks to survive when they are answered, and of this device the \
+             log alone survives; make it with ssd.power_loss_protection=battery, or leave \
+             data=journal out"
+                .into(),
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -283,6 +336,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                  --personality bytefs-dual"
             )));
         }
+        check_order(&options, personality, &shape)?;
         let recovers = !options.read_only || (options.is_forgotten && !superblock.is_clean);
         if !recovers && !superblock.is_clean {
             return Err(MountError::Device(
@@ -353,6 +407,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             clock: PageClock::new(pages(options.cache)),
             pmem,
             barriers: (0, 0),
+            block_writes: BlockWrites::default(),
             failed: None,
             counters: Counters::default(),
             batch_most,
@@ -371,6 +426,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut fs = Self {
             is_synchronous: personality.is_synchronous(),
             journals_data,
+            orders_blocks: personality.needs_transactions()
+                && shape.block_domain == PersistenceDomain::Flash,
             shape,
             costs: options.costs,
             is_read_only: !recovers,

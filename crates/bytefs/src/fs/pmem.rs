@@ -1,9 +1,10 @@
 //! Syncs by the device's persistent memory, and pages that come there and leave it.
 
 use super::FileSystem;
+use crate::gate::Passed;
 use crate::layout::{BLOCK, LINE};
 use crate::state::pmem::{
-    DAX_ATTRIBUTE, DaxView, Header, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
+    DAX_ATTRIBUTE, DaxAt, DaxView, Header, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
     whole_file,
 };
 use crate::tx::{Done, Tx};
@@ -54,6 +55,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let Some(pmem) = &mut state.pmem else {
             return Err("dax is off; mount with -o dax=auto".to_owned());
         };
+        if pmem.at == DaxAt::Log && key == "reserve" {
+            return Err(
+                "reserve keeps frames of the window for some pages, and dax_at=log has none"
+                    .to_owned(),
+            );
+        }
         let changed = pmem.dax.change(key, value);
         changed.map_err(|error| error.to_string())
     }
@@ -149,12 +156,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 None => return Ok(false),
             }
         };
-        let _passed = gate.pass().await;
-        let lacks_generation = {
+        let passed = gate.pass().await;
+        let (at, lacks_generation) = {
             let mut state = self.state();
             state.note_synced(ino, self.clock.now());
             let pmem = state.pmem.as_ref();
-            pmem.is_some_and(|pmem| pmem.lacks_generation(ino))
+            let lacks = pmem.is_some_and(|pmem| pmem.lacks_generation(ino));
+            (pmem.map(|pmem| pmem.at), lacks)
         };
         if lacks_generation {
             let (generation, mut wanted) = self.run(|tx| tx.dax_of(ino)).await?;
@@ -166,6 +174,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 // Nobody knows whether the inode is durable: the first sync takes the usual way.
                 pmem.begin_write_back(ino);
             }
+        }
+        if at == Some(DaxAt::Log) {
+            return self.sync_to_log(ino, data_only, passed).await;
         }
         // Times are metadata, and go with a batch.
         if !data_only {
@@ -191,6 +202,32 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Ok(true)
             }
         }
+    }
+
+    /// Makes a file durable by lines of the log, if that is all that it takes; says whether it did.
+    /// Lines of pages go with the batch that says where they are, so there is nothing to be put in
+    /// order, and times can go too.
+    async fn sync_to_log(
+        &self,
+        ino: Ino,
+        data_only: bool,
+        passed: Passed,
+    ) -> Result<bool, FsError> {
+        if !self.state().begin_sync_by_log(ino) {
+            return Ok(false);
+        }
+        self.write_back_by_lines(ino).await?;
+        drop(passed);
+        if !data_only {
+            self.put_pending_times(ino).await?;
+        }
+        let posted = self.posted(Some(ino));
+        self.commit().await?;
+        if !posted.is_empty() {
+            self.persist_posted().await?;
+        }
+        self.note_persisted(&posted);
+        Ok(true)
     }
 
     /// Brings frames of a file up to its pages, before these are written back.
@@ -285,8 +322,11 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     /// What [`Pmem::begin_write_back`] was told of is with the device and the running batch.
-    pub(super) fn end_write_back(&self, ino: Ino) {
-        if let Some(pmem) = &mut self.state().pmem {
+    /// Where the log is persistent memory, lines need no flush.
+    pub(super) fn end_write_back(&self, ino: Ino, has_blocks: bool) {
+        if let Some(pmem) = &mut self.state().pmem
+            && (pmem.at == DaxAt::Window || has_blocks)
+        {
             pmem.begin_write_back(ino);
         }
     }
@@ -342,7 +382,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Moves the ranges that the policy wants moved.
     pub(super) async fn move_ranges(&self) -> Result<(), FsError> {
         loop {
-            let (job, ino) = {
+            let (job, ino, at) = {
                 let mut state = self.state();
                 let Some(pmem) = &mut state.pmem else {
                     return Ok(());
@@ -351,12 +391,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     return Ok(());
                 };
                 let ino = pmem.name(job.file);
-                (job, ino)
+                (job, ino, pmem.at)
             };
             // A device that fails has been told of; the range is no worker's any more.
             let moved = match (job.to, ino) {
                 // It is removed: nothing failed.
                 (_, None) => Err(None),
+                // Pages go by lines from now on, or no more.
+                (_, Some(_)) if at == DaxAt::Log => Ok(()),
                 // Pages come to the window when they are synced.
                 (Move::Upgrade, Some(ino)) => {
                     let dirty = {

@@ -87,7 +87,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
         })
         .await?;
-        self.end_write_back(ino);
+        self.end_write_back(ino, true);
         let mut state = self.state();
         let batch = state.batch.id;
         if let Some(node) = state.nodes.get_mut(&ino) {
@@ -352,7 +352,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 break;
             }
         }
-        self.end_write_back(ino);
+        self.end_write_back(ino, true);
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Files, or one, to which lines were posted under no transaction that may be lost, and how
     /// often.
-    fn posted(&self, ino: Option<Ino>) -> Vec<(Ino, u64)> {
+    pub(super) fn posted(&self, ino: Option<Ino>) -> Vec<(Ino, u64)> {
         let state = self.state();
         let posted = |(ino, node): (&Ino, &Node)| {
             (node.posted > node.persisted).then_some((*ino, node.posted))
@@ -64,7 +64,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Has posted lines survive a power cut. Where nothing survives but on flash, the flush that
     /// comes does it; where blocks survive in the device and lines on flash alone, none comes.
-    async fn persist_posted(&self) -> Result<(), FsError> {
+    pub(super) async fn persist_posted(&self) -> Result<(), FsError> {
         let on_flash = PersistenceDomain::Flash;
         if (self.shape.byte_domain, self.shape.block_domain) == (on_flash, on_flash) {
             return Ok(());
@@ -74,7 +74,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             .map_err(|error| self.fail(&error.to_string()))
     }
 
-    fn note_persisted(&self, posted: &[(Ino, u64)]) {
+    pub(super) fn note_persisted(&self, posted: &[(Ino, u64)]) {
         let mut state = self.state();
         for (ino, posted) in posted {
             if let Some(node) = state.nodes.get_mut(ino) {
@@ -112,7 +112,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let is_flushed = {
             let state = self.state();
-            state.writes_blocks && state.barriers.1 > asked
+            let writes = &state.block_writes;
+            let has_none = self.orders_blocks && writes.flushed == writes.last;
+            has_none || state.writes_blocks && state.barriers.1 > asked
         };
         match is_flushed {
             true => Ok(()),

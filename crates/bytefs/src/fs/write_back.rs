@@ -8,6 +8,7 @@ use crate::state::State;
 use crate::state::batch::BatchId;
 use crate::state::node::{Node, Planned, SLOTS_OF_SPLIT};
 use crate::state::pages::nonzero;
+use crate::state::pmem::DaxAt;
 use crate::stats::Class;
 use crate::{BlockNo, FsError, Ino};
 use core::ops::Range;
@@ -20,8 +21,8 @@ const PAGES: usize = 256;
 const OVERWRITTEN_MOST: usize = 8;
 
 /// Lines of metadata that a batch has for each page that gets a place, and for all together.
-pub(super) const PAGE_LINES: usize = 4;
-pub(super) const OVERHEAD_LINES: usize = 64;
+pub(crate) const PAGE_LINES: usize = 4;
+pub(crate) const OVERHEAD_LINES: usize = 64;
 
 /// Lines that say of a page that it has another place: of extents around it, and of bitmaps.
 const REPLACED_LINES: usize = 5;
@@ -30,6 +31,17 @@ const PAGE: u64 = BLOCK as u64;
 
 /// A line of a page that has a block: where on the device, its bytes, and the page.
 type PageLine = (ByteAddr, [u8; LINE], u64);
+
+/// How pages go to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// By lines where few have changed, by blocks otherwise.
+    Usual,
+    /// The same; with segments a few pages are overwritten where they are.
+    InPlace,
+    /// By lines, however many.
+    ByLines,
+}
 
 /// What is to be done with some pages.
 #[derive(Default)]
@@ -81,7 +93,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             return Ok(());
         };
         let _passed = gate.pass().await;
-        self.write_back_as(ino, false).await
+        self.write_back_as(ino, How::Usual).await
     }
 
     /// As [`FileSystem::write_back`], for a sync. With segments a few pages are overwritten where
@@ -91,8 +103,17 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             return Ok(());
         };
         let _passed = gate.pass().await;
-        self.write_back_as(ino, data_only || count <= OVERWRITTEN_MOST)
-            .await
+        let how = match data_only || count <= OVERWRITTEN_MOST {
+            true => How::InPlace,
+            false => How::Usual,
+        };
+        self.write_back_as(ino, how).await
+    }
+
+    /// As [`FileSystem::write_back`], by lines alone, by who has passed the file's gate: for a sync
+    /// of pages in persistent memory, where that is the log.
+    pub(super) async fn write_back_by_lines(&self, ino: Ino) -> Result<(), FsError> {
+        self.write_back_as(ino, How::ByLines).await
     }
 
     /// What to pass before a file's pages are written back, and how many are dirty; none if there
@@ -107,10 +128,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// As [`FileSystem::write_back`], by who has passed the file's gate.
     pub(super) async fn write_back_within(&self, ino: Ino) -> Result<(), FsError> {
-        self.write_back_as(ino, false).await
+        self.write_back_as(ino, How::Usual).await
     }
 
-    async fn write_back_as(&self, ino: Ino, in_place: bool) -> Result<(), FsError> {
+    async fn write_back_as(&self, ino: Ino, how: How) -> Result<(), FsError> {
         self.writable()?;
         loop {
             let is_there = self.state().nodes.contains_key(&ino);
@@ -120,9 +141,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             }
             let before = {
                 let mut state = self.state();
-                let before = plan(&mut state, ino);
+                let before = plan(&mut state, ino, how);
                 if let (Before::Plan(plan), Some(pmem)) = (&before, &mut state.pmem) {
-                    pmem.begin_write_back(ino);
+                    // Lines survive with their batch, and a sync by the log commits that.
+                    if pmem.at == DaxAt::Window || !plan.blocks.is_empty() {
+                        pmem.begin_write_back(ino);
+                    }
+                    if how == How::ByLines {
+                        pmem.stats.lines += plan.lines_of_pages();
+                    }
                     pmem.take_pages(ino, &plan.chosen);
                 }
                 before
@@ -133,8 +160,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Before::Extents => {}
                 Before::Commit(batch) => self.commit_through(batch).await?,
                 Before::Plan(plan) => {
-                    self.carry_out(ino, plan, in_place).await?;
-                    self.end_write_back(ino);
+                    let has_blocks = !plan.blocks.is_empty();
+                    self.carry_out(ino, plan, how == How::InPlace).await?;
+                    self.end_write_back(ino, has_blocks);
                 }
             }
         }
@@ -169,6 +197,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             });
             for done in join_all(writes.collect()).await {
                 done.map_err(|error| self.fail(&error.to_string()))?;
+            }
+            if !plan.blocks.is_empty() {
+                self.note_block_write();
             }
         }
         if requests > 0 {
@@ -373,7 +404,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 }
 
 /// Takes the first dirty pages of a file and says how they go.
-fn plan(state: &mut State, ino: Ino) -> Before {
+fn plan(state: &mut State, ino: Ino, how: How) -> Before {
+    let most_by_lines = state.most_by_lines();
     let by_bytes = state.superblock.personality.writes_data_bytes();
     let is_elsewhere = state.superblock.personality.is_synchronous();
     let committed = state.committed;
@@ -403,9 +435,16 @@ fn plan(state: &mut State, ino: Ino) -> Before {
     else {
         return Before::Extents;
     };
-    let block_lines = *block_lines;
+    let block_lines = match how {
+        How::ByLines => LINES as u32 + 1,
+        How::Usual | How::InPlace => *block_lines,
+    };
     // Those that go by bytes go with one batch: it must have room for them.
-    let most = PAGES.min(*batch_most / block_lines as usize).max(1);
+    let most = match how {
+        How::ByLines => most_by_lines,
+        How::Usual | How::InPlace => *batch_most / block_lines as usize,
+    };
+    let most = PAGES.min(most).max(1);
     // Small segments: writes under way must not take many.
     let most = match segments {
         Some(segments) => most.min(4 * segments.layout.blocks as usize),
@@ -471,7 +510,7 @@ fn plan(state: &mut State, ino: Ino) -> Before {
         // A tail goes with the blocks before it: in their request, and to the block behind them, so
         // that the file is one piece when it is read. By bytes it would take a block elsewhere, a
         // slot for it, and as many programs.
-        let follows = at > 0 && homeless.last() == Some(&(at - 1));
+        let follows = how != How::ByLines && at > 0 && homeless.last() == Some(&(at - 1));
         let may_be_sparse = extent.is_none() && !follows;
         plan.compared += u64::from(by_bytes && (was_compared || may_be_sparse));
         match extent {
@@ -484,18 +523,18 @@ fn plan(state: &mut State, ino: Ino) -> Before {
                 plan.overwritten += 1;
                 let block = extent.block_of(at);
                 if changed.count_ones() < block_lines {
-                    for line in (0..LINES).filter(|line| changed >> line & 1 == 1) {
-                        let mut copy = [0; LINE];
-                        copy.copy_from_slice(&page.data[line * LINE..(line + 1) * LINE]);
-                        let place = address(block).get() + (line * LINE) as u64;
-                        plan.lines.push((ByteAddr::new(place), copy, at));
-                    }
+                    plan.add_lines(block, &page.data, changed, at);
                 } else if journals_data {
                     plan.journaled.push((block, page.data.clone(), at));
                 } else {
                     let behind = || run_of(&chosen[index..], extent.end());
                     plan.add_block(block, &page.data, behind);
                 }
+            }
+            // What is there was never written, and is not zero.
+            Some(extent) if how == How::ByLines => {
+                plan.converted.push(at);
+                plan.add_lines(extent.block_of(at), &page.data, u64::MAX, at);
             }
             Some(extent) => {
                 plan.converted.push(at);
@@ -586,6 +625,23 @@ impl Plan {
         let sparse: usize = sparse.map(|(.., mask)| mask.count_ones() as usize).sum();
         let mapped = self.extents.len() + self.sparse.len() + self.converted.len();
         OVERHEAD_LINES + PAGE_LINES * mapped + self.lines.len() + sparse
+    }
+
+    /// Lines of pages that it has.
+    fn lines_of_pages(&self) -> u64 {
+        let sparse = self.sparse.iter();
+        let sparse: u64 = sparse.map(|(.., mask)| u64::from(mask.count_ones())).sum();
+        self.lines.len() as u64 + sparse
+    }
+
+    /// Adds lines of a page to its block.
+    fn add_lines(&mut self, block: BlockNo, page: &SharedBlock, mask: u64, at: u64) {
+        for line in (0..LINES).filter(|line| mask >> line & 1 == 1) {
+            let mut copy = [0; LINE];
+            copy.copy_from_slice(&page[line * LINE..(line + 1) * LINE]);
+            let place = address(block).get() + (line * LINE) as u64;
+            self.lines.push((ByteAddr::new(place), copy, at));
+        }
     }
 
     /// Adds a block. Of a run that begins with it `run` tells about how many blocks it will have.

@@ -208,14 +208,29 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut state = self.state();
             state.counters.0.flushes += 1;
             state.barriers.0 += 1;
-            state.barriers.0
+            (state.barriers.0, state.block_writes.last)
         };
+        let (number, written) = number;
         self.spend(self.costs.request).await;
         self.device.flush().await?;
         self.spend(self.costs.switch).await;
+        self.note_flushed(written);
         let mut state = self.state();
         state.barriers.1 = state.barriers.1.max(number);
         Ok(())
+    }
+
+    /// Before a transaction of the firmware may say where blocks are, or how long their file is, they
+    /// survive: of some devices the log does so by itself, and the blocks not before a flush.
+    pub(crate) async fn order_blocks(&self) -> Result<(), DeviceError> {
+        let is_needed = {
+            let writes = self.state().block_writes;
+            writes.last > writes.flushed
+        };
+        match self.orders_blocks && is_needed {
+            true => self.barrier().await,
+            false => Ok(()),
+        }
     }
 
     /// Writes lines by the byte port, those that are neighbours together.

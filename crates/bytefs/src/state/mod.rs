@@ -62,6 +62,8 @@ pub(crate) struct State {
     pub pmem: Option<Pmem>,
     /// Barriers of the journal: how many were asked, and the last that was answered.
     pub barriers: (u64, u64),
+    /// Blocks of files that may not survive a power cut.
+    pub block_writes: BlockWrites,
     /// Why nothing more may be changed.
     pub failed: Option<String>,
     pub counters: Counters,
@@ -77,6 +79,16 @@ pub(crate) struct State {
     pub keeps_blocks: bool,
     /// Changed lines from which a page goes by blocks.
     pub block_lines: u32,
+}
+
+/// Writes of blocks of files that were answered, by their number: what survives where the device
+/// loses what was not flushed.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BlockWrites {
+    /// The last one.
+    pub last: u64,
+    /// Up to this one they survive.
+    pub flushed: u64,
 }
 
 impl State {

@@ -294,6 +294,12 @@ pub(super) fn engine_with(personality: Personality, pmem: &str, sets: &[&str]) -
     DeviceEngine::in_memory(&config, Pace::None).expect("memory for a small device")
 }
 
+/// A small drive without a window, of which the log alone survives a power cut.
+pub(super) fn with_safe_log(personality: Personality) -> DeviceEngine {
+    let sets = ["ssd.power_loss_protection=log", "ssd.flush_cost=1ms"];
+    engine_with(personality, "0B", &sets)
+}
+
 /// A device that a power cut has left, and lines of its window as they are then.
 pub(super) struct Left {
     engine: DeviceEngine,

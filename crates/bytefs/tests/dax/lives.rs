@@ -2,10 +2,11 @@
 
 use super::drive::{
     CALLER, Clock, DIRECT, Fs, Left, Ran, append, create, eager, engine, formatted, run, run_for,
-    with,
+    with, with_safe_log,
 };
 use bytefs::{Allocate, DaxReport, Ino, Personality, SetAttr, Timestamp, check};
 use dax::Settings;
+use device::DeviceEngine;
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{Picos, Stream};
@@ -225,9 +226,13 @@ impl Life {
 fn first_life(seed: u64, of: Personality, requests: u64) -> Life {
     // Some windows have too few frames.
     let pmem = ["16KiB", "64KiB", "256KiB"][seed as usize % 3];
+    first_life_on(engine(of, pmem), seed, of, requests)
+}
+
+fn first_life_on(engine: DeviceEngine, seed: u64, of: Personality, requests: u64) -> Life {
     let models: Rc<Models> = Rc::default();
     let shared = Rc::clone(&models);
-    let (ran, report) = run_for(requests, engine(of, pmem), async move |device, clock| {
+    let (ran, report) = run_for(requests, engine, async move |device, clock| {
         let mut stream = Stream::new(seed, "dax");
         let fs = formatted(&device, &clock, with(Some(eager())), of).await;
         live(&fs, &mut stream, &clock, &shared).await;
@@ -304,6 +309,39 @@ fn what_was_synced_is_there_after_a_power_cut_wherever_it_was() {
 }
 
 const SEEDS: u64 = 16;
+
+/// The same where the device's log is persistent memory and blocks are lost that were not flushed:
+/// behind an operation, and between any two requests.
+#[test]
+fn what_was_synced_to_the_log_is_there_after_a_power_cut() {
+    let (mut light, mut upgrades, mut cut_off) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let mut stream = Stream::new(seed, "cuts of the log");
+        let is_cut = seed % 2 == 1;
+        let mut requests = |least: u64, most: u64| match is_cut {
+            true => least + stream.below(most),
+            false => u64::MAX,
+        };
+        let of = [Personality::ByteFs, Personality::ByteFsLog][seed as usize / 2 % 2];
+        let first = first_life_on(with_safe_log(of), seed, of, requests(100, 600));
+        let was_synced = first.models.borrow().iter().any(|it| !it.synced.is_empty());
+        if !was_synced {
+            continue;
+        }
+        let dax = (seed % 4 < 3).then(eager);
+        let second = next_life(seed, first, dax, requests(5, 400));
+        cut_off += u64::from(!second.has_ended);
+        for report in [&second.report].into_iter().flatten() {
+            light += report.pmem.light_syncs;
+            upgrades += report.ranges.upgrades;
+        }
+        last_look(seed, second);
+    }
+    assert!(
+        light > 100 && upgrades > 10 && cut_off > SEEDS / 8,
+        "{light} light syncs, {upgrades} upgrades, {cut_off} lives cut off"
+    );
+}
 
 /// The power goes between any two requests, in the middle of syncs, moves and recoveries.
 #[test]

@@ -28,6 +28,8 @@ pub struct Unflushed {
     now: u64,
     /// When flash has lost the line, so that it may be poison after a cut.
     lost: Vec<Option<u64>>,
+    /// Lines that were written as such, and may be in a log.
+    logged: Vec<bool>,
 }
 
 impl Unflushed {
@@ -35,6 +37,7 @@ impl Unflushed {
     pub fn new(line_count: usize) -> Self {
         Self {
             lost: vec![None; line_count],
+            logged: vec![false; line_count],
             ..Self::default()
         }
     }
@@ -42,6 +45,9 @@ impl Unflushed {
     /// The host asks to write.
     pub fn ask(&mut self, request: RequestId, lines: Lines, is_whole: bool) {
         self.now += 1;
+        if !is_whole {
+            self.note_logged(&lines);
+        }
         self.writes.push(Write {
             request,
             asked: self.now,
@@ -79,6 +85,40 @@ impl Unflushed {
         if let Some(write) = self.writes.iter_mut().find(is_it) {
             write.answered = Some(u64::MAX);
         }
+    }
+
+    /// A write is refused, and nothing of it is there.
+    pub fn withdraw(&mut self, request: RequestId) {
+        self.writes
+            .retain(|write| write.request != request || write.answered.is_some());
+    }
+
+    /// These lines are written by themselves: a page around them need not be whole any more.
+    pub fn note_logged(&mut self, lines: &Lines) {
+        lines.iter().for_each(|(line, _)| self.logged[*line] = true);
+    }
+
+    /// What was written to the line before is nowhere any more.
+    pub fn forget(&mut self, line: usize) {
+        self.lost[line] = None;
+        for write in &mut self.writes {
+            write.lines.retain(|(written, _)| *written != line);
+        }
+    }
+
+    /// What was written to the line last, of what is not flushed.
+    pub fn newest(&self, line: usize) -> Option<Token> {
+        let is_done = |write: &&Write| write.answered.is_some_and(|at| at < u64::MAX);
+        let done = self.writes.iter().rev().filter(is_done);
+        let mut of_line = done.flat_map(|write| &write.lines);
+        let newest = of_line.find(|(written, _)| *written == line);
+        newest.map(|(_, token)| *token)
+    }
+
+    /// Whether a line may hold this after a cut because of a write that was not flushed, or lost.
+    pub fn may_hold(&self, line: usize, found: Token) -> bool {
+        self.lost[line].is_some() && found == Token::POISON
+            || self.tokens(line).any(|it| it == found)
     }
 
     /// A flush is answered: what was answered before it was asked is there.
@@ -144,10 +184,23 @@ impl Unflushed {
                 ));
             }
         }
+        self.judge_pages(reading, safe, page_lines)
+    }
+
+    /// Whether pages are whole that were only written as a whole.
+    ///
+    /// # Errors
+    /// A sentence with the first line of one that is not.
+    pub fn judge_pages(
+        &self,
+        reading: &[Token],
+        safe: &[Token],
+        page_lines: usize,
+    ) -> Result<(), String> {
         let pages = (0..reading.len()).step_by(page_lines.max(1));
         let mut torn = pages.filter(|first| {
             let page = *first..*first + page_lines;
-            !self.is_whole(reading, safe, page)
+            !page.clone().any(|line| self.logged[line]) && !self.is_whole(reading, safe, page)
         });
         torn.next().map_or(Ok(()), |first| {
             Err(format!(

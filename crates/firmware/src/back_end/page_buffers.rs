@@ -85,10 +85,15 @@ impl PageBuffers {
         self.taken
     }
 
-    /// Whether a buffer is in use that was taken until then.
-    pub(super) fn has_one_until(&self, last: u64) -> bool {
+    /// Whether a buffer is in use that was taken until then, for such a job.
+    pub(super) fn has_one_until(&self, last: u64, is_meant: impl Fn(Job) -> bool) -> bool {
         let mut buffers = self.jobs.iter().zip(&self.ages);
-        buffers.any(|(job, age)| job.is_some() && *age <= last)
+        buffers.any(|(job, age)| job.is_some_and(|(_, job)| is_meant(job)) && *age <= last)
+    }
+
+    /// When a buffer was taken last, in the order of taking.
+    pub(super) fn age(&self, buffer: BufferId) -> u64 {
+        self.ages[buffer.index()]
     }
 
     /// Takes a buffer for a page.

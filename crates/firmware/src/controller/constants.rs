@@ -51,7 +51,7 @@ impl Constants {
             leaves: ssd.compaction.leaves as usize,
             flush_cost: match ssd.power_loss_protection {
                 PowerLossProtection::Battery => Picos::ZERO,
-                PowerLossProtection::None => ssd.flush_cost,
+                PowerLossProtection::Log | PowerLossProtection::None => ssd.flush_cost,
             },
         }
     }

@@ -187,7 +187,10 @@ impl<I: LogIndex> Controller<I> {
         buffer: BufferId,
         platform: &mut P,
     ) {
-        let (lpa, job) = self.back_end.end_program(buffer, platform);
+        let (lpa, job, age) = self.back_end.end_program(buffer, platform);
+        if let Some(log) = self.log.as_mut().filter(|_| !self.back_end.is_protected()) {
+            log.uncover(lpa, age, platform);
+        }
         match job {
             Job::WriteBack if self.log.is_some() => self.turn_log(now, platform),
             Job::WriteBack => {}

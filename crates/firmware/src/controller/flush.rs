@@ -1,4 +1,5 @@
-//! Flush on a device without a log, whose data cache has dirty pages.
+//! Flush on a device without a log, whose data cache has dirty pages, and on one that loses its
+//! page buffers with the power.
 //!
 //! All flushes that have come until a pass begins are one pass over the frames: each page that is
 //! dirty goes to flash through a buffer, one in flight as soon as it is here. With a battery they
@@ -81,7 +82,12 @@ impl<I: LogIndex> Controller<I> {
 
     /// Goes on with the pass; says whether its flushes are done.
     fn pass_is_over<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
-        while self.flushes.cursor < self.cache.frame_count() {
+        // With a log that takes every write no frame is dirty.
+        let frames = match self.log.is_none() || self.constants.frames_take_writes {
+            true => self.cache.frame_count(),
+            false => 0,
+        };
+        while self.flushes.cursor < frames {
             let frame = FrameId::from_index(self.flushes.cursor);
             if self.cache.is_dirty(frame) && !self.write_frame_back(now, frame, platform) {
                 return false;
@@ -90,7 +96,7 @@ impl<I: LogIndex> Controller<I> {
         }
         let taken = self.back_end.buffers_taken();
         let last = *self.flushes.last_buffer.get_or_insert(taken);
-        self.back_end.is_protected() || !self.back_end.has_buffer_until(last)
+        !self.back_end.has_unsafe_until(last)
     }
 
     /// Sends a dirty page to flash and leaves it where it is; says whether it is here and there was

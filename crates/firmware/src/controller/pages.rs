@@ -59,7 +59,7 @@ impl<I: LogIndex> Controller<I> {
         // From here on the buffer is the page, whatever the log has of it: its order says so.
         let order = &mut self.write_order;
         self.back_end.record_buffer((lpa, buffer), order, platform);
-        self.replace_copies(at, lpa, pending.request, platform);
+        self.replace_copies(at, (lpa, buffer), pending.request, platform);
         self.submit(at, buffer, platform);
         let goes_through = pending.request.op == RequestOp::WritePageThrough;
         match self.constants.block_write_ack {
@@ -76,11 +76,15 @@ impl<I: LogIndex> Controller<I> {
     fn replace_copies<P: Platform>(
         &mut self,
         at: Time,
-        lpa: Lpa,
+        (lpa, buffer): (Lpa, BufferId),
         request: Request,
         platform: &mut P,
     ) {
-        self.drop_logged(lpa, platform);
+        match (&mut self.log, self.back_end.is_protected()) {
+            // The buffer may be lost, and what it replaces must not be.
+            (Some(log), false) => log.cover_page(lpa, self.back_end.age_of(buffer)),
+            _ => self.drop_logged(lpa, platform),
+        }
         let Some(frame) = self.cache.find(lpa) else {
             return;
         };

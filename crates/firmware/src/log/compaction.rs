@@ -156,7 +156,8 @@ impl<I: LogIndex> Log<I> {
     ) {
         let is_done = self.lines.is_compacting()
             && self.compaction.pages_in_flight() == 0
-            && self.lines.sealed_is_empty();
+            && self.lines.sealed_is_empty()
+            && !self.covered.has(|slot| self.lines.is_sealed(slot));
         if !is_done {
             return;
         }

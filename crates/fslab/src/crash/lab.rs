@@ -49,6 +49,8 @@ pub struct Options {
     /// Operations that take room may be refused for want of it, and have done nothing then but the
     /// first bytes of a write.
     pub may_lack_room: bool,
+    /// Of the device the log alone survives a power cut, and is what persistent memory there is.
+    pub safe_log: bool,
     /// The bug that is planted, if one is.
     pub bug: Option<Bug>,
 }
@@ -66,6 +68,7 @@ impl Options {
         data: DataMode::Ordered,
         dax: None,
         may_lack_room: false,
+        safe_log: false,
         bug: None,
     };
 }
@@ -224,26 +227,65 @@ fn eager(kind: PolicyKind) -> Settings {
     }
 }
 
-/// The small device of a file system, with or without persistent memory; `on_cache` is without a
-/// log and with a battery, for personalities that need no transactions.
+/// What of a small device survives a power cut.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Protection {
+    /// All that it has taken if it has a log, else what is on flash.
+    #[default]
+    Usual,
+    /// There is no log; blocks that it has taken, and lines that are on flash.
+    Blocks,
+    /// The log, and what is on flash.
+    Log,
+}
+
+impl Protection {
+    /// As scripts say it.
+    const NAMES: [(Self, &str); 3] = [
+        (Self::Usual, "usual"),
+        (Self::Blocks, "blocks"),
+        (Self::Log, "log"),
+    ];
+
+    /// As scripts say it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+}
+
+impl std::str::FromStr for Protection {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let found = Self::NAMES.iter().find(|(_, of)| *of == name);
+        found.map(|(protection, _)| *protection).ok_or(())
+    }
+}
+
+/// The small device of a file system, with or without a window, and what of it survives a power
+/// cut; without a log only for personalities that need no transactions.
 ///
 /// # Errors
 /// A value of it is out of range.
 pub fn device_of(
     personality: Personality,
     has_window: bool,
-    on_cache: bool,
+    protection: Protection,
 ) -> Result<DeviceConfig, DeviceFileError> {
-    let window = has_window.then_some(WINDOW);
-    let (preset, more) = match (personality.needs_transactions(), on_cache) {
+    let window = match (protection, has_window) {
+        (Protection::Log, _) => Some(SAFE_LOG),
+        (_, has_window) => has_window.then_some(WINDOW),
+    };
+    let (preset, more) = match (personality.needs_transactions(), protection) {
         (true, _) => ("bytefs", &LOG[..]),
-        (false, true) => ("bytefs-cache", &DRIVE[..]),
-        (false, false) => ("consumer-tlc", &DRIVE[..]),
+        (false, Protection::Blocks) => ("bytefs-cache", &DRIVE[..]),
+        (false, _) => ("consumer-tlc", &DRIVE[..]),
     };
     let more: Vec<&str> = more.iter().copied().chain(window).collect();
     small(preset, &more)
 }
 
+const SAFE_LOG: &str = "ssd.power_loss_protection=log";
 const LOG: [&str; 3] = [
     "ssd.log.size=128KiB",
     "ssd.log.tx_log=8KiB",
@@ -446,7 +488,8 @@ impl Lab {
         if self.options.data == DataMode::Journal {
             histories.iter_mut().for_each(History::keep_writes_whole);
         }
-        if self.options.dax.is_some() {
+        // A sync by the log commits what was done before, as any other one.
+        if self.options.dax.is_some() && !self.options.safe_log {
             histories.iter_mut().for_each(History::sync_contents_alone);
         }
         Ok(Record {

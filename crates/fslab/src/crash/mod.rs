@@ -47,7 +47,8 @@ pub use image::Image;
 pub use journal::{Event, Journal, Recorder, RequestNo, SharedJournal};
 pub use judge::Files;
 pub use lab::{
-    Finding, Lab, Moves, Options, Tally, device_of, small_cache, small_device, small_drive,
+    Finding, Lab, Moves, Options, Protection, Tally, device_of, small_cache, small_device,
+    small_drive,
 };
 pub use model::{Answer, Model, errno};
 pub use oracle::{Done, History, OpSet, Progress, histories};

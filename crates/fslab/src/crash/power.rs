@@ -8,7 +8,8 @@
 //!   answer is answered: line by line;
 //! - a block write or trim from its submission until its answer where the block port's domain is
 //!   the device, or until a `flush` submitted behind its answer is answered where it is the flash
-//!   and the write was not durable: block by block;
+//!   and the write was not durable: block by block. A trim until its answer too where the byte
+//!   port's domain is the device;
 //! - a commit from its submission until its answer: all lines of its transaction or none.
 //!
 //! Stores of a transaction whose commit was not submitted, or that was aborted, have not happened.
@@ -210,7 +211,13 @@ impl Power {
             Command::WriteBlocks(Acknowledge::Accepted) => {
                 (by_block, part(Arc::clone(bytes)), of_block)
             }
-            Command::Trim => (by_block, part(vec![0; size].into()), of_block),
+            Command::Trim => {
+                let certain = match self.stores_reach_device {
+                    true => Certain::Answer,
+                    false => of_block,
+                };
+                (by_block, part(vec![0; size].into()), certain)
+            }
             Command::Commit(tx) => {
                 let writes = self.transactions.remove(&tx.get()).unwrap_or_default();
                 (Grain::Whole, writes, Certain::Answer)

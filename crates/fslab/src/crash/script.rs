@@ -2,7 +2,7 @@
 
 use crate::crash::ace::Sequence;
 use crate::crash::bug::Bug;
-use crate::crash::lab::{Finding, Lab, Options, Tally, device_of};
+use crate::crash::lab::{Finding, Lab, Options, Protection, Tally, device_of};
 use crate::crash::op::Op;
 use bytefs::{DataMode, Personality};
 use dax::PolicyKind;
@@ -21,8 +21,8 @@ pub struct Script {
     pub data: DataMode,
     /// Who decides what is in persistent memory, if it is used.
     pub dax: Option<PolicyKind>,
-    /// The device has no log, and a battery that keeps blocks.
-    pub on_cache: bool,
+    /// What of the device survives a power cut.
+    pub protection: Protection,
     /// Operations may be refused for want of room.
     pub may_lack_room: bool,
     /// The bug that is planted, if one is.
@@ -49,6 +49,9 @@ pub enum NoScript {
          always"
     )]
     Dax(String),
+    /// Something that survives a power cut that there is not.
+    #[error("`{0}` is no protection that scripts can ask for; there are blocks and log")]
+    Protection(String),
     /// A bug that there is not.
     #[error("`{0}` is no bug; docs/formats/fs-crash-script.md says what bugs there are")]
     Bug(String),
@@ -76,11 +79,12 @@ impl Script {
     /// # Errors
     /// The device or the file system cannot be made.
     pub fn run(&self, tally: &mut Tally) -> Result<Result<(), Finding>, String> {
-        let device = device_of(self.personality, self.dax.is_some(), self.on_cache);
+        let device = device_of(self.personality, self.dax.is_some(), self.protection);
         let device = device.map_err(|error| error.to_string())?;
         let options = Options {
             data: self.data,
             dax: self.dax,
+            safe_log: self.protection == Protection::Log,
             may_lack_room: self.may_lack_room,
             bug: self.bug,
             ..Options::FULL
@@ -98,7 +102,7 @@ impl FromStr for Script {
         rest = rest.strip_prefix('\n').ok_or(NoScript::Head)?;
         let (mut personality, mut data) = (Personality::ByteFs, DataMode::Ordered);
         let (mut dax, mut bug) = (None, None);
-        let (mut on_cache, mut may_lack_room) = (false, false);
+        let (mut protection, mut may_lack_room) = (Protection::Usual, false);
         while let Some((line, behind)) = rest.split_once('\n') {
             if let Some(name) = line.strip_prefix("personality ") {
                 let none = |_| NoScript::Personality(name.to_owned());
@@ -108,10 +112,11 @@ impl FromStr for Script {
             } else if let Some(name) = line.strip_prefix("dax ") {
                 let none = |()| NoScript::Dax(name.to_owned());
                 dax = Some(name.parse().map_err(none)?);
-            } else if line == "battery" {
-                on_cache = true;
             } else if line == "full" {
                 may_lack_room = true;
+            } else if let Some(name) = line.strip_prefix("protection ") {
+                let none = |()| NoScript::Protection(name.to_owned());
+                protection = name.parse().map_err(none)?;
             } else if let Some(name) = line.strip_prefix("bug ") {
                 let named = Bug::all()
                     .into_iter()
@@ -136,7 +141,7 @@ impl FromStr for Script {
                 personality,
                 data,
                 dax,
-                on_cache,
+                protection,
                 may_lack_room,
                 bug,
                 sequence,
@@ -154,8 +159,8 @@ impl fmt::Display for Script {
         if let Some(dax) = self.dax {
             writeln!(f, "dax {dax}")?;
         }
-        if self.on_cache {
-            writeln!(f, "battery")?;
+        if self.protection != Protection::Usual {
+            writeln!(f, "protection {}", self.protection.name())?;
         }
         if self.may_lack_room {
             writeln!(f, "full")?;
@@ -181,17 +186,20 @@ mod tests {
         assert_eq!(script.personality, Personality::Ext4Like);
         assert_eq!(script.to_string(), TEXT);
         let full = Script {
-            on_cache: true,
+            protection: Protection::Blocks,
             may_lack_room: true,
             ..script.clone()
         };
         assert_eq!(full.to_string().parse(), Ok(full));
         for kind in PolicyKind::ALL {
-            let script = Script {
-                dax: Some(kind),
-                ..script.clone()
-            };
-            assert_eq!(script.to_string().parse(), Ok(script));
+            for protection in [Protection::Usual, Protection::Log] {
+                let script = Script {
+                    dax: Some(kind),
+                    protection,
+                    ..script.clone()
+                };
+                assert_eq!(script.to_string().parse(), Ok(script));
+            }
         }
         for bug in Bug::all() {
             let data = match bug.is_of_journaled_data() {
@@ -221,6 +229,8 @@ mod tests {
             "data=whole is none",
         );
         refused(&TEXT.replace("bug", "dax best\nbug"), "`best` is no policy");
+        let all = TEXT.replace("bug", "protection all\nbug");
+        refused(&all, "`all` is no protection");
         refused(&TEXT.replace("Early(Inodes)", "Early"), "`Early` is no bug");
         refused(&TEXT.replace("create", "crate"), "`crate A/foo`");
         refused(&TEXT.replace("3000 ns", "soon"), "behind soon");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from entresol.figures.entry import NO_MEAN, Figure
-from entresol.papers.dax import adapting, beyond, measured, reasons, sweeps
+from entresol.papers.dax import adapting, beyond, by_log, measured, reasons, sweeps
 from entresol.papers.dax.runs import PIPELINED, POSTGRESQL, ROCKSDB, VALKEY
 
 GAIN = "Operations per second over those without DAX; higher is better."
@@ -63,6 +63,12 @@ FIGURES = (
     Figure("policies", "A policy that looks ahead, and one that adapts",
            f"{GAIN} Not of the thesis.", NO_MEAN,
            beyond.policies, beyond.draw_policies, benches=beyond.policy_wants, label="Policies"),
+    Figure("log", "The log as persistent memory",
+           "The thesis's policy, G = 9. A window of 64 MiB below the Ext4-like; the log of ByteFS "
+           f"that keeps {by_log.battery_backed() / 2**20:.2f} MiB by a battery, and page buffers "
+           "that are lost with the power; the same drives without either, and without DAX. Not of "
+           "the thesis.", NO_MEAN,
+           by_log.log, by_log.draw, benches=by_log.wants, label="Log"),
     Figure("memory", "Device memory that policies hold",
            "A log with a synced append each 10 ms, a new one each mebibyte, beside ten pages a "
            "second anywhere in a file of 8 MiB, each fourth synced. Memory at the end of the load. "

@@ -4,13 +4,16 @@
 //! frame has what the last sync has made durable, and the place of the page on flash something
 //! that is not newer. A header of one line says whose the frame is; a header of zeroes says that it
 //! is nobody's. The host's copy of the page stays in the page cache, and reads come from there.
+//! Where the device's log is persistent memory instead ([`DaxAt::Log`]) there are no frames.
 
+mod by_log;
 mod reclaim;
 mod refused;
 mod view;
 mod wanted;
 mod window;
 
+pub use by_log::DaxAt;
 pub(crate) use reclaim::Reclaimed;
 pub(crate) use refused::Refusals;
 pub use refused::Refused;
@@ -62,7 +65,7 @@ pub struct PmemStats {
     pub light_syncs: u64,
     /// Syncs of files in persistent memory that had to take the usual way for want of frames.
     pub without_room: u64,
-    /// Lines stored in frames.
+    /// Lines stored in frames, or in the log by light syncs.
     pub lines: u64,
     /// Frames that were in use at a time, at most.
     pub most_frames: u64,
@@ -73,6 +76,9 @@ pub struct PmemStats {
 /// Everything that is known of the window.
 pub(crate) struct Pmem {
     pub dax: Dax,
+    /// What is persistent memory. If it is the log, there are no frames, and of what follows only
+    /// files, write-backs and what was refused are in use.
+    pub at: DaxAt,
     pub window: Window,
     pub free: Vec<u32>,
     framed: BTreeMap<(Ino, u64), Framed>,
@@ -116,9 +122,10 @@ enum Renewal {
 }
 
 impl Pmem {
-    pub fn new(dax: Dax, window: Window) -> Self {
+    pub fn new(dax: Dax, at: DaxAt, window: Window) -> Self {
         Self {
             dax,
+            at,
             window,
             free: (0..window.frames).rev().collect(),
             framed: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! What is told of transparent DAX.
 
-use super::{Pmem, Refused};
+use super::{DaxAt, Pmem, Refused};
 use crate::{DaxReport, Ino};
 use dax::{RangeView, Ratio, Settings, Span};
 use units::Time;
@@ -38,6 +38,8 @@ pub struct DaxFile {
 pub struct DaxView {
     /// What was done, and what is held.
     pub report: DaxReport,
+    /// What of the device is persistent memory.
+    pub at: DaxAt,
     /// What is set.
     pub settings: Settings,
     /// By what ranges are judged now; None: they are not.
@@ -87,6 +89,7 @@ impl Pmem {
         }
         DaxView {
             report: self.report(),
+            at: self.at,
             settings: *self.dax.settings(),
             thresholds: self.dax.policy().thresholds().copied(),
             reserved: self.reserved(),

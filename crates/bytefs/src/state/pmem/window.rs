@@ -17,6 +17,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// None at all.
+    pub const NONE: Self = Self { base: 0, frames: 0 };
+
     /// That of a device; None if it has none, or one without room for a frame.
     pub fn of(shape: &Shape) -> Option<Self> {
         let room = shape.pmem.get().checked_sub(PAGE)?;
