@@ -220,8 +220,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Before a transaction of the firmware may say where blocks are, or how long their file is, they
-    /// survive: of some devices the log does so by itself, and the blocks not before a flush.
+    /// Before a transaction of the firmware may say where blocks are, or how long their file is,
+    /// they survive: of some devices the log does so by itself, and the blocks not before a flush.
     pub(crate) async fn order_blocks(&self) -> Result<(), DeviceError> {
         let is_needed = {
             let writes = self.state().block_writes;
