@@ -58,7 +58,7 @@ def test_syncs_become_stores_and_survive_a_kill(drive: Path, tmp_path: Path) -> 
 def safe_log(tmp_path: Path, entresol_command: Entresol) -> Path:
     """A device of which the log alone survives a power cut, and ByteFS on it."""
     image = tmp_path / "logged"
-    sets = ("nand.blocks_per_plane=32", "ssd.log.size=4MiB", "ssd.log.tx_log=64KiB",
+    sets = ("nand.blocks_per_plane=64", "ssd.log.size=4MiB", "ssd.log.tx_log=64KiB",
             "ssd.dram=8MiB", "ssd.power_loss_protection=log", "ssd.flush_cost=1ms")  # fmt: skip
     make_image(image, "bytefs", sets)
     assert entresol_command("mkfs", image).code == 0
