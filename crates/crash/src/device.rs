@@ -53,7 +53,8 @@ pub struct Device {
     /// Entries of the TxLog; 0: the device has no transactions.
     pub tx_log: u32,
     /// Nothing keeps DRAM when the power goes (1), so there is no log; the log alone has a battery
-    /// (2); or all of it has (0).
+    /// (2); log and page buffers have one (0); or there is no log, and page buffers and frames have
+    /// one (3).
     pub no_battery: u32,
 }
 
@@ -168,6 +169,14 @@ impl Device {
         }
     }
 
+    /// One of many without a log, all of whose DRAM has a battery.
+    pub fn with_safe_frames(random: &mut Stream) -> Self {
+        Self {
+            no_battery: 3,
+            ..Self::unprotected(random)
+        }
+    }
+
     /// One of many of which the log alone has a battery.
     pub fn with_safe_log(random: &mut Stream) -> Self {
         Self {
@@ -178,7 +187,11 @@ impl Device {
 
     /// Whether buffers are lost with the power.
     pub fn loses_buffers(&self) -> bool {
-        self.no_battery > 0
+        !self.protection().keeps_buffers()
+    }
+
+    fn has_log(&self) -> bool {
+        !matches!(self.no_battery, 1 | 3)
     }
 
     /// What keeps DRAM.
@@ -186,7 +199,8 @@ impl Device {
         match self.no_battery {
             0 => PowerLossProtection::Battery,
             1 => PowerLossProtection::None,
-            _ => PowerLossProtection::Log,
+            2 => PowerLossProtection::Log,
+            _ => PowerLossProtection::Dram,
         }
     }
 
@@ -253,11 +267,10 @@ impl Device {
                 "reserve" => 1..=16,
                 "seal_percent" => 1..=100,
                 // These need a log.
-                "cacheless" | "skip_list" if self.no_battery == 1 => 0..=0,
-                "half_lines" if self.no_battery == 1 => 0..=0,
+                "cacheless" | "skip_list" | "half_lines" if !self.has_log() => 0..=0,
                 "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
-                "no_battery" => 0..=2,
-                "tx_log" if self.no_battery == 1 => 0..=0,
+                "no_battery" => 0..=3,
+                "tx_log" if !self.has_log() => 0..=0,
                 "tx_log" => 0..=64,
                 _ => 1..=64,
             };
@@ -432,9 +445,10 @@ impl Device {
         let config = self.config();
         let slots = 2 * self.half_lines as usize;
         let buffers = config.buffer_count() as usize;
-        let tables = Tables::new(config.geometry, slots, buffers, self.page_count());
+        let counts = (slots, buffers, self.frames as usize);
+        let tables = Tables::new(config.geometry, counts, self.page_count());
         let flash = Flash::new(config.geometry);
-        Media::new(flash, slots, buffers, tables, config.geometry.unit_size)
+        Media::new(flash, counts, tables, config.geometry.unit_size)
     }
 }
 
@@ -449,6 +463,7 @@ mod tests {
             for device in [
                 Device::random(&mut random),
                 Device::with_safe_log(&mut random),
+                Device::with_safe_frames(&mut random),
             ] {
                 assert_eq!(device.problems(), Vec::<String>::new(), "{device:?}");
                 assert!(device.page_count() >= 2);

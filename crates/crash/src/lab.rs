@@ -265,7 +265,8 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                     false => RequestOp::WritePage,
                 };
                 let page = page_of(page);
-                let asked = Asked::page(self.with_tokens(page.clone()), is_through);
+                let survives = is_through || self.setup.device.protection().keeps_frames();
+                let asked = Asked::page(self.with_tokens(page.clone()), survives);
                 (op, page.start, asked)
             }
             Step::Trim { page } => {
@@ -274,7 +275,9 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 // Without protection a page is given up whole or not at all: it is one record.
                 let asked = match self.setup.device.no_battery {
                     0 | 2 => Asked::lines(TxId::NONE, zeroes.collect()),
-                    _ => Asked::page(zeroes.collect(), false),
+                    1 => Asked::page(zeroes.collect(), false),
+                    // No older copy comes back once it is answered.
+                    _ => Asked::page(zeroes.collect(), true),
                 };
                 (RequestOp::Trim, page.start, asked)
             }

@@ -12,7 +12,7 @@ use firmware::{
     PowerLossProtection, Record, Response, Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, VecDeque};
-use units::{Bytes, DieId, FlashGeometry, LineMask, Lpa, Ppa, RequestId, Time};
+use units::{Bytes, DieId, FlashGeometry, LineInPage, LineMask, Lpa, Ppa, RequestId, Time};
 
 /// A NAND operation in the queue of its die, with what it puts into the units of its flash page.
 #[derive(Clone, Debug)]
@@ -33,7 +33,6 @@ pub struct Machine {
     protection: PowerLossProtection,
     /// Payloads by request, a page each.
     host: Vec<Token>,
-    frames: Vec<Token>,
     registers: BTreeMap<NandTag, Vec<Token>>,
     dies: Vec<VecDeque<Queued>>,
     /// Units of the program that comes next, but the first.
@@ -60,7 +59,6 @@ impl Machine {
             work: WorkCosts::new(&config.ssd, &config.ftl),
             protection: device.protection(),
             host: vec![Token::ZERO; REQUESTS * line_count],
-            frames: vec![Token::GARBAGE; device.frames as usize * line_count],
             registers: BTreeMap::new(),
             dies: (0..dies).map(|_| VecDeque::new()).collect(),
             loaded: Vec::new(),
@@ -152,10 +150,19 @@ impl Machine {
         }
     }
 
+    /// Whether a copy there may change what a cut leaves.
+    fn survives(&self, to: Cell) -> bool {
+        match to {
+            Cell::Log(_) | Cell::Page(PagePlace::Buffer(_), _) => true,
+            Cell::Page(PagePlace::Frame(_), _) => self.protection.keeps_frames(),
+            _ => false,
+        }
+    }
+
     fn page_tokens(&mut self, place: PagePlace) -> &mut [Token] {
         let first = |index: usize| index * self.line_count;
         let (tokens, first) = match place {
-            PagePlace::Frame(frame) => (&mut self.frames, first(frame.index())),
+            PagePlace::Frame(frame) => (&mut self.media.frames, first(frame.index())),
             PagePlace::Buffer(buffer) => (&mut self.media.buffers, first(buffer.index())),
             PagePlace::Host(request) => (&mut self.host, first(request.index())),
             PagePlace::Register(tag) => {
@@ -224,7 +231,7 @@ impl Platform for Machine {
     }
 
     fn copy_line(&mut self, from: Cell, to: Cell) {
-        self.version += u64::from(survives(to));
+        self.version += u64::from(self.survives(to));
         let token = self.cell(from);
         match to {
             Cell::Host(request) => self.payload(request)[0] = token,
@@ -236,7 +243,7 @@ impl Platform for Machine {
     }
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
-        self.version += u64::from(matches!(to, PagePlace::Buffer(_)));
+        self.version += u64::from(self.survives(Cell::Page(to, LineInPage::new(0))));
         let source = self.read_page(from);
         let target = self.page_tokens(to);
         for line in lines.iter() {
@@ -287,10 +294,6 @@ impl Platform for Machine {
     }
 }
 
-fn survives(cell: Cell) -> bool {
-    matches!(cell, Cell::Log(_) | Cell::Page(PagePlace::Buffer(_), _))
-}
-
 impl Cuttable for Machine {
     fn version(&self) -> u64 {
         self.version
@@ -333,11 +336,15 @@ impl Cuttable for Machine {
 
     fn cut_in_line(&mut self, to: Cell) -> Option<Media> {
         let is_kept = match self.protection {
-            PowerLossProtection::Battery => survives(to),
+            // A line of a frame is written as a whole, or not.
+            PowerLossProtection::Battery | PowerLossProtection::Dram => {
+                matches!(to, Cell::Log(_) | Cell::Page(PagePlace::Buffer(_), _))
+            }
             PowerLossProtection::Log => matches!(to, Cell::Log(_)),
             PowerLossProtection::None => false,
         };
         let mut media = is_kept.then(|| self.media.clone())?;
+        media.lose(self.protection);
         match to {
             Cell::Log(slot) => media.log[slot.index()] = Token::GARBAGE,
             Cell::Page(PagePlace::Buffer(buffer), line) => {

@@ -3,7 +3,7 @@
 use crate::flash::Flash;
 use crate::tables::Tables;
 use crate::token::{Digest, Token};
-use firmware::{BufferedPage, Durable, LoggedLine, PowerLossProtection, WriteOrder};
+use firmware::{BufferedPage, Durable, KeptFrame, LoggedLine, PowerLossProtection, WriteOrder};
 use units::{LineMask, Lpa, PageSize};
 
 /// Flash, battery-backed bytes and the tables that give them their meaning.
@@ -15,6 +15,8 @@ pub struct Media {
     pub log: Vec<Token>,
     /// The page buffers, one after the other.
     pub buffers: Vec<Token>,
+    /// The frames of the data cache, one after the other.
+    pub frames: Vec<Token>,
     /// What was recorded.
     pub tables: Tables,
     page: PageSize,
@@ -22,19 +24,25 @@ pub struct Media {
 
 impl Media {
     /// A device that was never used: pages as in `tables`.
-    pub fn new(flash: Flash, slots: usize, buffers: usize, tables: Tables, page: PageSize) -> Self {
+    pub fn new(
+        flash: Flash,
+        (slots, buffers, frames): (usize, usize, usize),
+        tables: Tables,
+        page: PageSize,
+    ) -> Self {
         let lines = usize::from(page.line_count());
         Self {
             flash,
             log: vec![Token::ZERO; slots],
             buffers: vec![Token::ZERO; buffers * lines],
+            frames: vec![Token::GARBAGE; frames * lines],
             tables,
             page,
         }
     }
 
     /// Every line of `pages` pages, as the tables say: the newest of its committed copies in the
-    /// log and in buffers, or else what is mapped, or else zeroes.
+    /// log, in buffers and in frames that are kept, or else what is mapped, or else zeroes.
     ///
     /// # Errors
     /// A sentence, if a page is mapped to where it is not.
@@ -53,6 +61,7 @@ impl Media {
         }
         let mut newest = vec![None; pages * lines];
         self.read_buffers(&mut reading, &mut newest);
+        self.read_frames(&mut reading, &mut newest);
         self.read_log(&mut reading, &mut newest);
         Ok(reading)
     }
@@ -65,6 +74,18 @@ impl Media {
                 newest[page.clone()].fill(Some(order));
                 let first = buffer.index() * lines;
                 reading[page].copy_from_slice(&self.buffers[first..first + lines]);
+            }
+        }
+    }
+
+    fn read_frames(&self, reading: &mut [Token], newest: &mut [Option<WriteOrder>]) {
+        let lines = usize::from(self.page.line_count());
+        for (frame, KeptFrame { lpa, order }) in self.tables.framed() {
+            let page = span(lpa, lines);
+            if newest[page.start] < Some(order) {
+                newest[page.clone()].fill(Some(order));
+                let first = frame.index() * lines;
+                reading[page].copy_from_slice(&self.frames[first..first + lines]);
             }
         }
     }
@@ -86,10 +107,13 @@ impl Media {
     /// What a device loses with its power.
     pub fn lose(&mut self, protection: PowerLossProtection) {
         self.tables.lose(protection);
-        if protection != PowerLossProtection::Battery {
+        if !protection.keeps_frames() {
+            self.frames.fill(Token::GARBAGE);
+        }
+        if !protection.keeps_buffers() {
             self.buffers.fill(Token::GARBAGE);
         }
-        if protection == PowerLossProtection::None {
+        if !protection.keeps_log() {
             self.log.fill(Token::GARBAGE);
         }
     }
@@ -101,6 +125,7 @@ impl Media {
         self.tables.digest(&mut digest);
         digest.add_tokens(&self.log);
         digest.add_tokens(&self.buffers);
+        digest.add_tokens(&self.frames);
         digest.get()
     }
 

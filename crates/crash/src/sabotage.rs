@@ -135,6 +135,7 @@ impl<P: Platform> Sabotage<P> {
             Part::Transactions => self.spoil_transactions(bug, action),
             Part::Trims => self.spoil_trims(bug, action),
             Part::Promises => self.spoil_promises(bug, action),
+            Part::Frames => self.spoil_frames(bug, action),
             Part::Recovery => self.pass(action),
         }
         self.learn(action);
@@ -322,6 +323,30 @@ impl<P: Platform> Sabotage<P> {
                 }
             }
             (Bug::UnbufferedBeforeMapped, _) => {
+                self.pass(action);
+                self.release();
+            }
+            _ => self.pass(action),
+        }
+    }
+
+    fn spoil_frames(&mut self, bug: Bug, action: Action) {
+        let is_to_frame = matches!(
+            action,
+            Action::CopyLine(_, Cell::Page(PagePlace::Frame(_), _))
+        );
+        match (bug, action) {
+            (Bug::FramedForgotten, Action::Record(Record::Framed(..)))
+            | (Bug::UnframedForgotten, Action::Record(Record::Unframed(_))) => {}
+            (Bug::FramedBeforeCopy, _) if is_to_frame => self.held.push(action),
+            (Bug::FramedBeforeCopy, Action::Record(Record::Framed(..)) | Action::Respond(_)) => {
+                self.pass(action);
+                self.release();
+            }
+            (Bug::UnframedBeforeBuffered, Action::Record(Record::Buffered(..))) => {
+                self.held.push(action);
+            }
+            (Bug::UnframedBeforeBuffered, _) => {
                 self.pass(action);
                 self.release();
             }

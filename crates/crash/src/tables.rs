@@ -2,16 +2,18 @@
 
 use crate::token::Digest;
 use firmware::{
-    BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, PowerLossProtection, Record,
+    BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine, PowerLossProtection,
+    Record,
 };
 use std::collections::BTreeMap;
-use units::{BlockAddr, FlashGeometry, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FlashGeometry, FrameId, LogSlot, Lpa, Ppa, TxId};
 
 /// Everything that the firmware has recorded.
 #[derive(Clone, Debug)]
 pub struct Tables {
     slots: Vec<Option<LoggedLine>>,
     buffers: Vec<Option<BufferedPage>>,
+    frames: Vec<Option<KeptFrame>>,
     committed: BTreeMap<u32, TxId>,
     map: Vec<Option<Ppa>>,
     blocks: Vec<Option<BlockRecord>>,
@@ -20,10 +22,15 @@ pub struct Tables {
 
 impl Tables {
     /// The tables of a new device.
-    pub fn new(geometry: FlashGeometry, slots: usize, buffers: usize, pages: usize) -> Self {
+    pub fn new(
+        geometry: FlashGeometry,
+        (slots, buffers, frames): (usize, usize, usize),
+        pages: usize,
+    ) -> Self {
         Self {
             slots: vec![None; slots],
             buffers: vec![None; buffers],
+            frames: vec![None; frames],
             committed: BTreeMap::new(),
             map: vec![None; pages],
             blocks: vec![None; geometry.block_count() as usize],
@@ -54,6 +61,12 @@ impl Tables {
                 *entry = Some(page);
             }
             Record::Unbuffered(buffer) => *place(&mut self.buffers, buffer.index())? = None,
+            Record::Framed(frame, kept) => {
+                let entry = place(&mut self.frames, frame.index())?;
+                refuse_if(entry.is_some(), "the frame still counts")?;
+                *entry = Some(kept);
+            }
+            Record::Unframed(frame) => *place(&mut self.frames, frame.index())? = None,
             Record::Committed { at, tx } => {
                 refuse_if(
                     self.committed.insert(at, tx).is_some(),
@@ -107,10 +120,10 @@ impl Tables {
     /// What a device loses of which not all has a battery: all that is in its DRAM, or what is in
     /// buffers. Mapping and blocks are kept on flash by such a drive, in a way of its own.
     pub fn lose(&mut self, protection: PowerLossProtection) {
-        if protection != PowerLossProtection::Battery {
+        if !protection.keeps_buffers() {
             self.buffers.fill(None);
         }
-        if protection == PowerLossProtection::None {
+        if !protection.keeps_log() {
             self.slots.fill(None);
             self.committed.clear();
         }
@@ -128,6 +141,12 @@ impl Tables {
         digest.add(u64::MAX);
         for (buffer, page) in self.buffered() {
             for word in [buffer.get().into(), page.lpa.get(), page.order.get()] {
+                digest.add(word);
+            }
+        }
+        digest.add(u64::MAX);
+        for (frame, kept) in self.framed() {
+            for word in [frame.get().into(), kept.lpa.get(), kept.order.get()] {
                 digest.add(word);
             }
         }
@@ -173,6 +192,9 @@ impl Durable for Tables {
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
         present(&self.buffers, BufferId::from_index)
     }
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
+        present(&self.frames, FrameId::from_index)
+    }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         self.committed.iter().map(|(at, tx)| (*at, *tx))
     }
@@ -192,7 +214,7 @@ mod tests {
     use units::LineInPage;
 
     fn tables() -> Tables {
-        Tables::new(Device::default().config().geometry, 8, 2, 16)
+        Tables::new(Device::default().config().geometry, (8, 2, 1), 16)
     }
 
     #[test]

@@ -43,6 +43,9 @@ impl Workload {
             1 if seed > 24 && seed % 24 == 13 => {
                 (Self::with_safe_log(seed, step_count, seed % 48 == 13), 1)
             }
+            1 if seed > 24 && seed % 24 == 1 => {
+                (Self::with_safe_frames(seed, step_count, seed % 48 == 1), 1)
+            }
             _ => (Self::random(seed, step_count), 1),
         }
     }
@@ -100,6 +103,18 @@ impl Workload {
         let draw = Draw {
             faults: if has_faults { 2 } else { 0 },
             hot_pages: 2,
+            ..Draw::new(random, &device)
+        };
+        draw.workload(device, step_count)
+    }
+
+    /// As [`Workload::random`], on a device without a log whose frames survive a power cut.
+    pub fn with_safe_frames(seed: u64, step_count: usize, has_faults: bool) -> Self {
+        let mut random = Stream::new(seed, "crash/safe-frames");
+        let device = Device::with_safe_frames(&mut random);
+        let draw = Draw {
+            faults: if has_faults { 2 } else { 0 },
+            flushes: true,
             ..Draw::new(random, &device)
         };
         draw.workload(device, step_count)

@@ -81,6 +81,18 @@ fn a_log_that_alone_is_protected_keeps_its_lines_whatever_becomes_of_pages_over_
 }
 
 #[test]
+fn frames_that_survive_keep_what_was_persisted_and_pages_what_was_answered() {
+    let mut tally = Tally::default();
+    for seed in 0..24 {
+        let workload = Workload::with_safe_frames(seed, 300, seed % 4 == 3);
+        let found = run(&workload, SOUND, &mut tally);
+        assert_eq!(found, Ok(()), "seed {seed}");
+    }
+    assert!(tally.points > 5_000 && tally.again > 100, "{tally}");
+    report::add("crash points", tally.points);
+}
+
+#[test]
 fn a_device_that_takes_its_buffers_for_as_safe_as_its_log_loses_lines() {
     let bug = Some(Bug::BatteryAssumed);
     let mut tally = Tally::default();

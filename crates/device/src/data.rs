@@ -23,14 +23,14 @@ pub const LINE: usize = line_bytes();
 /// All places that hold bytes.
 #[derive(Debug)]
 pub struct Data {
-    /// Log and buffers.
+    /// Log, buffers, and the data cache where a power cut does not empty it.
     pub tables: Tables,
     /// Flash.
     pub media: Media,
     /// What the host sent, and where it wants what it asked for.
     payloads: Payloads,
-    /// The data cache, which a power cut empties.
-    frames: MmapMut,
+    /// The data cache, if a power cut empties it; else it is in `tables`.
+    frames: Option<MmapMut>,
     /// What a finished read has fetched, while the firmware is told so.
     register: Option<(NandTag, Fetched)>,
     /// By tag: what the flash was asked for.
@@ -122,7 +122,7 @@ impl Data {
         tables: Tables,
         media: Media,
         id: ImageId,
-        (frames, page): (MmapMut, PageSize),
+        (frames, page): (Option<MmapMut>, PageSize),
         kept: &'static str,
     ) -> Self {
         let page_bytes = index(page.bytes().get());
@@ -148,8 +148,12 @@ impl Data {
     /// # Errors
     /// The system has not so much memory.
     pub fn snapshot(&self) -> io::Result<Self> {
-        let mut frames = MmapMut::map_anon(self.frames.len())?;
-        frames.copy_from_slice(&self.frames);
+        let copy = |frames: &MmapMut| {
+            let mut copy = MmapMut::map_anon(frames.len())?;
+            copy.copy_from_slice(frames);
+            io::Result::Ok(copy)
+        };
+        let frames = self.frames.as_ref().map(copy).transpose()?;
         Ok(Self {
             tables: self.tables.snapshot()?,
             media: self.media.snapshot()?,
@@ -170,7 +174,10 @@ impl Data {
     pub fn page(&self, place: PagePlace) -> &[u8] {
         let size = self.page_bytes;
         match place {
-            PagePlace::Frame(frame) => &self.frames[self.frame(frame)..][..size],
+            PagePlace::Frame(frame) => match &self.frames {
+                Some(frames) => &frames[self.frame(frame)..][..size],
+                None => self.tables.frame(frame, LineInPage::new(0), size),
+            },
             PagePlace::Buffer(buffer) => self.tables.buffer(buffer, LineInPage::new(0), size),
             PagePlace::Host(id) => self.payloads.bytes(id, 0, size),
             PagePlace::Register(tag) => match self.fetched(tag) {
@@ -186,7 +193,10 @@ impl Data {
         match place {
             PagePlace::Frame(frame) => {
                 let at = self.frame(frame);
-                &mut self.frames[at..at + size]
+                match &mut self.frames {
+                    Some(frames) => &mut frames[at..at + size],
+                    None => self.tables.frame_mut(frame, LineInPage::new(0), size),
+                }
             }
             PagePlace::Buffer(buffer) => self.tables.buffer_mut(buffer, LineInPage::new(0), size),
             PagePlace::Host(id) => self.payloads.bytes_mut(id, 0, size),
@@ -238,7 +248,11 @@ impl Data {
             }
             PagePlace::Frame(frame) => {
                 let at = self.frame(frame);
-                self.media.program(ppa, lpa, &self.frames[at..at + size]);
+                let page = match &self.frames {
+                    Some(frames) => &frames[at..at + size],
+                    None => self.tables.frame(frame, LineInPage::new(0), size),
+                };
+                self.media.program(ppa, lpa, page);
             }
             _ => {
                 let mut bounce = std::mem::take(&mut self.bounce);
@@ -329,7 +343,12 @@ impl DataPlane for Data {
             _ => {
                 let mut bytes = [0; LINE];
                 bytes.copy_from_slice(self.line(from));
-                self.line_mut(to).copy_from_slice(&bytes);
+                match to {
+                    Cell::Page(PagePlace::Frame(frame), line) if self.frames.is_none() => {
+                        self.tables.write_frame_line(frame, line, &bytes);
+                    }
+                    _ => self.line_mut(to).copy_from_slice(&bytes),
+                }
             }
         }
     }

@@ -101,7 +101,10 @@ impl DeviceEngine {
         let page = config.page();
         let frames = config.ssd.frame_count(page.bytes());
         // What can fail comes before the first change: an image that cannot be opened is as it was.
-        let cache = Data::empty_cache(frames, page).map_err(|error| DeviceFileError::NoMemory {
+        let protection = config.ssd.power_loss_protection;
+        let cache = (!protection.keeps_frames()).then(|| Data::empty_cache(frames, page));
+        let cache = cache.transpose();
+        let cache = cache.map_err(|error| DeviceFileError::NoMemory {
             path: image.path.clone(),
             wanted: page.bytes() * frames,
             error,
@@ -110,8 +113,8 @@ impl DeviceEngine {
         let next_transaction = recovery::first_free_transaction(&image.tables, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
-        let protection = config.ssd.power_loss_protection;
-        if image.was_cut_off && protection != PowerLossProtection::Battery {
+        tables.end_frame_line();
+        if image.was_cut_off && !protection.keeps_buffers() {
             recovery::check(&config, &tables, &dram)?;
             tables.lose(protection);
             logged = Logged::of(&tables);
@@ -128,6 +131,7 @@ impl DeviceEngine {
             (true, PowerLossProtection::Log) => {
                 "every line acknowledged, and every block that was flushed"
             }
+            (_, PowerLossProtection::Dram) => "every block acknowledged, and what was persisted",
             _ => "everything that was flushed",
         };
         let data = Data::new(tables, image.media, image.id, (cache, page), kept);
@@ -141,7 +145,8 @@ impl DeviceEngine {
             capacity: config.capacity(),
             pmem: config.device.pmem,
             has_log,
-            has_battery: protection == PowerLossProtection::Battery,
+            keeps_frames: protection.keeps_frames(),
+            has_battery: protection.keeps_buffers(),
             transactions: config.device.transactions,
             next_transaction,
             no_transactions,

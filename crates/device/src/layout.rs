@@ -5,7 +5,7 @@ use crate::latency::LATENCY_BYTES;
 use crate::superblock::SUPERBLOCK_BYTES;
 use firmware::BufferId;
 use units::address::LINE_BYTES;
-use units::{BlockAddr, LineAddr, LineInPage, LogSlot, Lpa, Ppa};
+use units::{BlockAddr, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Ppa};
 
 /// Bytes of an entry of the TxLog (ByteFS §4.3).
 const TX_ENTRY_BYTES: usize = 4;
@@ -48,6 +48,12 @@ pub struct Layout {
     days_at: Option<usize>,
     /// The window.
     window_at: usize,
+    /// Frames of the data cache that are kept.
+    pub frames: usize,
+    frame_headers_at: usize,
+    frames_at: usize,
+    /// A line on its way into one of them, its header first.
+    incoming_at: usize,
     /// Length of the DRAM file.
     pub dram_bytes: usize,
     pages_at: usize,
@@ -83,6 +89,13 @@ impl Layout {
         let blocks_at = region(blocks * 8);
         let days_at = (!config.faults.is_off()).then(|| region(blocks * 4));
         let window_at = region(index(config.device.pmem.get()));
+        let frames = match config.ssd.power_loss_protection.keeps_frames() {
+            true => index(config.ssd.frame_count(geometry.unit_size.bytes())),
+            false => 0,
+        };
+        let frame_headers_at = region(frames * HEADER_BYTES);
+        let frames_at = region(frames * page);
+        let incoming_at = region(frames.min(1) * (HEADER_BYTES + line_bytes()));
         let pages = blocks * block_pages;
         let pages_at = (SUPERBLOCK_BYTES + pages * HEADER_BYTES).next_multiple_of(ALIGNMENT);
         Self {
@@ -103,6 +116,10 @@ impl Layout {
             blocks_at,
             days_at,
             window_at,
+            frames,
+            frame_headers_at,
+            frames_at,
+            incoming_at,
             dram_bytes: next,
             pages_at,
             media_bytes: pages_at + pages * page,
@@ -138,6 +155,26 @@ impl Layout {
     #[inline]
     pub const fn buffer_line(&self, buffer: BufferId, line: LineInPage) -> usize {
         self.buffers_at + buffer.index() * self.page + line.index() * line_bytes()
+    }
+    /// The header of a frame that is kept.
+    #[inline]
+    pub const fn frame_header(&self, frame: FrameId) -> usize {
+        self.frame_headers_at + frame.index() * HEADER_BYTES
+    }
+    /// A line of a frame that is kept.
+    #[inline]
+    pub const fn frame_line(&self, frame: FrameId, line: LineInPage) -> usize {
+        self.frames_at + frame.index() * self.page + line.index() * line_bytes()
+    }
+    /// The header of the line on its way into a frame.
+    #[inline]
+    pub const fn incoming_header(&self) -> usize {
+        self.incoming_at
+    }
+    /// That line.
+    #[inline]
+    pub const fn incoming(&self) -> usize {
+        self.incoming_at + HEADER_BYTES
     }
     /// An entry of the TxLog.
     #[inline]

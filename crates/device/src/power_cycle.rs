@@ -9,7 +9,6 @@ use crate::pace::Pace;
 use crate::recovery;
 use crate::superblock::ImageId;
 use crate::unbegun::{self, Unbegun};
-use firmware::PowerLossProtection;
 use std::path::PathBuf;
 use units::Bytes;
 
@@ -43,7 +42,7 @@ impl DeviceEngine {
         }
         // A view of a file sees what is lost of it; one of memory is made when it is lost.
         let protection = config.ssd.power_loss_protection;
-        if protection != PowerLossProtection::Battery {
+        if !protection.keeps_buffers() {
             recovery::check(&config, &tables, &image)?;
             tables.lose(protection);
         }

@@ -49,7 +49,11 @@ impl Recovered {
         let lines = logged.lines;
         let buffers = config.controller().buffer_count();
         let of_commits = config.ssd.log.tx_log.get().div_ceil(LINE_BYTES.get());
-        let read = config.ssd.dram_latency * (slots + buffers + of_commits);
+        let frames = match config.ssd.power_loss_protection.keeps_frames() {
+            true => config.ssd.frame_count(config.page().bytes()),
+            false => 0,
+        };
+        let read = config.ssd.dram_latency * (slots + buffers + frames + of_commits);
         Self {
             slots,
             lines,

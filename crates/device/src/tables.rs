@@ -1,4 +1,4 @@
-//! Battery-backed DRAM: bytes of log and buffers, and what they mean.
+//! Battery-backed DRAM: bytes of log, buffers and frames that are kept, and what they mean.
 //!
 //! Every [`Record`] is one table entry, made valid or void by one aligned store, which is the last
 //! one of the record: a process that is killed leaves it wholly there or not at all. The bytes it
@@ -7,11 +7,11 @@
 use crate::layout::{Layout, line_bytes};
 use crate::mapped::Mapped;
 use firmware::{
-    BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, PowerLossProtection, Record,
-    WriteOrder,
+    BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine, PowerLossProtection,
+    Record, WriteOrder,
 };
 use nand::Day;
-use units::{BlockAddr, LineAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
 /// Bit of the first word of a header: it counts.
 const COUNTS: u64 = 1;
@@ -92,6 +92,47 @@ impl Tables {
         let at = self.layout.buffer_line(buffer, line);
         self.map.bytes_mut(at, size)
     }
+    /// Bytes of a frame that is kept, from `line` on.
+    #[inline]
+    pub fn frame(&self, frame: FrameId, line: LineInPage, size: usize) -> &[u8] {
+        self.map.bytes(self.layout.frame_line(frame, line), size)
+    }
+    /// Bytes of a frame that counts for nothing yet, from `line` on, to be written.
+    #[inline]
+    pub fn frame_mut(&mut self, frame: FrameId, line: LineInPage, size: usize) -> &mut [u8] {
+        self.map
+            .bytes_mut(self.layout.frame_line(frame, line), size)
+    }
+    /// Writes a line of a frame, which may count: a process that is killed leaves it as it was or
+    /// as it is to be. It is written beside the frame first, and from there by whoever opens the
+    /// image next.
+    #[inline]
+    pub fn write_frame_line(&mut self, frame: FrameId, line: LineInPage, bytes: &[u8]) {
+        let incoming = self.layout.incoming();
+        self.map
+            .bytes_mut(incoming, line_bytes())
+            .copy_from_slice(bytes);
+        let place = u64::from(frame.get()) << ORDER_SHIFT | u64::from(line.get()) << LINE_SHIFT;
+        self.map
+            .store(self.layout.incoming_header(), place | COUNTS);
+        self.end_frame_line();
+    }
+    /// Brings a line that is on its way into a frame there, if there is one.
+    pub fn end_frame_line(&mut self) {
+        if self.layout.frames == 0 {
+            return;
+        }
+        let header = self.layout.incoming_header();
+        let word = self.map.load(header);
+        if word & COUNTS == 0 {
+            return;
+        }
+        let frame = FrameId::from_index((word >> ORDER_SHIFT) as usize);
+        let line = LineInPage::new(u16::from((word >> LINE_SHIFT) as u8));
+        let (from, to) = (self.layout.incoming(), self.layout.frame_line(frame, line));
+        self.map.copy(from, to, line_bytes());
+        self.map.store(header, 0);
+    }
     /// Copies a line from a slot into a buffer.
     #[inline]
     pub fn slot_to_buffer(&mut self, slot: LogSlot, buffer: BufferId, line: LineInPage) {
@@ -160,7 +201,7 @@ impl Tables {
     /// way of its own.
     pub fn lose(&mut self, protection: PowerLossProtection) {
         match protection {
-            PowerLossProtection::Battery => {}
+            PowerLossProtection::Battery | PowerLossProtection::Dram => {}
             PowerLossProtection::Log => self.lose_buffers(),
             PowerLossProtection::None => {
                 self.lose_log();
@@ -193,6 +234,12 @@ impl Tables {
             Record::Dropped(slot) => self.map.store(self.layout.slot_header(slot), 0),
             Record::Buffered(buffer, page) => self.buffer_page(buffer, page),
             Record::Unbuffered(buffer) => self.map.store(self.layout.buffer_header(buffer), 0),
+            Record::Framed(frame, kept) => {
+                let at = self.layout.frame_header(frame);
+                self.map.store(at + 8, kept.lpa.get());
+                self.map.store(at, kept.order.get() << ORDER_SHIFT | COUNTS);
+            }
+            Record::Unframed(frame) => self.map.store(self.layout.frame_header(frame), 0),
             Record::Committed { at, tx } => {
                 self.map.store_half(self.layout.tx_entry(at), tx.get());
             }
@@ -278,6 +325,15 @@ impl Durable for Tables {
         })
     }
 
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
+        (0..self.layout.frames).filter_map(|frame| {
+            let frame = FrameId::from_index(frame);
+            let (order, _, word) = self.header(self.layout.frame_header(frame))?;
+            let lpa = Lpa::new(word);
+            Some((frame, KeptFrame { lpa, order }))
+        })
+    }
+
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         (0..self.layout.tx_entries).filter_map(|at| {
             let at = u32::try_from(at).expect("the TxLog is short");
@@ -307,5 +363,35 @@ impl Durable for Tables {
                 (block, record)
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+
+    #[test]
+    fn a_line_on_its_way_into_a_frame_is_ended_by_whoever_comes_next() {
+        let small = ["nand.blocks_per_plane=64", "ssd.dram=1MiB"];
+        let layers = small.map(|set| settings::Layer::assignment(set).expect("it is one"));
+        let config = DeviceConfig::of_preset("bytefs-cache", &layers).expect("it is in range");
+        let layout = Layout::new(&config);
+        let map = Mapped::anonymous(layout.dram_bytes).expect("there is memory");
+        let mut tables = Tables::new(map, layout);
+        let (frame, line) = (FrameId::new(200), LineInPage::new(63));
+        tables.write_frame_line(frame, line, &[1; 64]);
+        assert_eq!(tables.frame(frame, line, 64), [1; 64]);
+        // As a process leaves it that is killed behind the second store.
+        let next = LineInPage::new(62);
+        let place = u64::from(frame.get()) << ORDER_SHIFT | u64::from(next.get()) << LINE_SHIFT;
+        tables.map.bytes_mut(layout.incoming(), 64).fill(2);
+        tables.map.store(layout.incoming_header(), place | COUNTS);
+        for _ in 0..2 {
+            tables.end_frame_line();
+            assert_eq!(tables.frame(frame, next, 64), [2; 64]);
+            tables.frame_mut(frame, line, 64).fill(3);
+        }
+        assert_eq!(tables.frame(frame, line, 64), [3; 64]);
     }
 }

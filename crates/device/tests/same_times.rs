@@ -5,10 +5,10 @@ use crate::bare::host;
 use crate::common::{Place, small};
 use device::activity::ACTIVITY;
 use device::{DeviceConfig, DeviceEngine, Image, Pace};
-use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine};
+use firmware::{BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine};
 use port::{Acknowledge, Command, Conflict, DeviceError, Engine, Finished, Ticket};
 use soc::{NoBytes, Resources};
-use units::{BlockAddr, ByteAddr, Bytes, LogSlot, Lpa, Picos, Ppa, Stream, Time, TxId};
+use units::{BlockAddr, ByteAddr, Bytes, FrameId, LogSlot, Lpa, Picos, Ppa, Stream, Time, TxId};
 
 /// Requests of a run.
 const REQUESTS: u64 = 100_000;
@@ -21,6 +21,9 @@ impl Durable for Nothing {
         std::iter::empty()
     }
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
+        std::iter::empty()
+    }
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
         std::iter::empty()
     }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {

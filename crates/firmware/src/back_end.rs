@@ -113,7 +113,7 @@ impl BackEnd {
             writes_in_flight: 0,
             programs: 0,
             writers_waiting: 0,
-            is_protected: ssd.power_loss_protection == PowerLossProtection::Battery,
+            is_protected: ssd.power_loss_protection.keeps_buffers(),
             keeps_log: ssd.power_loss_protection == PowerLossProtection::Log,
             serves_reads: ssd.buffer_hits,
             prefers_idle_dies: config.ftl.program_to == ProgramTo::IdleDie,

@@ -16,12 +16,13 @@ pub use prefetch::{PrefetchConfig, PrefetcherKind, Throttle};
 pub use promotion::{PromotionConfig, PromotionCounts};
 pub use renamed::RENAMED;
 
+use crate::data_cache::policy::Shape;
 use crate::ftl::FtlConfig;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, BytesPerSec, FlashGeometry, Picos, Timing};
+use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Timing};
 
 /// When a write of a whole page through the block port is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -39,11 +40,31 @@ pub enum BlockWriteAck {
 pub enum PowerLossProtection {
     /// A battery or capacitors: log and page buffers survive.
     Battery,
+    /// The same for all of the DRAM of a device without a log: dirty frames of the data cache
+    /// survive with the page buffers, so a flush brings nothing to flash.
+    Dram,
     /// A battery or capacitors for the log, its TxLog and their tables alone: pages in buffers are
     /// gone. What a page in a buffer replaces in the log leaves it when the page is on flash.
     Log,
     /// Nothing: what is not on flash is gone. A flush waits for the programs of all pages before.
     None,
+}
+
+impl PowerLossProtection {
+    /// Whether page buffers survive.
+    pub const fn keeps_buffers(self) -> bool {
+        matches!(self, Self::Battery | Self::Dram)
+    }
+
+    /// Whether the log survives, if there is one.
+    pub const fn keeps_log(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Whether dirty frames of the data cache survive.
+    pub const fn keeps_frames(self) -> bool {
+        matches!(self, Self::Dram)
+    }
 }
 
 /// Whether some work takes time.
@@ -116,10 +137,11 @@ units::parameters! {
         delay_answer_cost: Picos, "at most 1ms", "SkyByte III-A (0ns); its artifact: 46ns";
         /// When a page written through the block port is acknowledged.
         block_write_ack: BlockWriteAck, "buffered or programmed", "ours: SSDs with power-loss protection answer from a buffer";
-        /// What keeps device DRAM when the power goes: `battery` log and page buffers, `log` the
-        /// log alone, `none` nothing. Where buffers are lost a page written through (FUA) is
-        /// answered when it is on flash, and a flush when all before it are.
-        power_loss_protection: PowerLossProtection, "battery, log or none; log with a log only, none without one", "SkyByte III-B, ByteFS 4.3 (battery)";
+        /// What keeps device DRAM when the power goes: `battery` log and page buffers, `dram` page
+        /// buffers and frames of the data cache, `log` the log alone, `none` nothing. Where buffers
+        /// are lost a page written through (FUA) is answered when it is on flash, and a flush when
+        /// all before it are.
+        power_loss_protection: PowerLossProtection, "battery, dram, log or none; log with a log only, dram and none without one", "SkyByte III-B, ByteFS 4.2, 4.3 (battery)";
         /// What a flush takes where buffers are lost with the power, beyond the programs that it
         /// waits for.
         flush_cost: Picos, "at most 1s", "ours (0ns): the papers' devices need no flush";
@@ -143,6 +165,13 @@ impl SsdConfig {
     pub fn frame_count(&self, page: Bytes) -> u64 {
         let beside = self.log.size.get().saturating_add(self.log.tx_log.get());
         Bytes::new(self.dram.get().saturating_sub(beside)) / page
+    }
+
+    /// Sets and ways of the data cache, on a device with pages of `page`. The configuration is
+    /// valid.
+    pub(crate) fn cache_shape(&self, page: PageSize) -> Shape {
+        let frames = u32::try_from(self.frame_count(page.bytes())).expect("validated");
+        Shape::new(frames, self.cache.ways)
     }
 
     /// Every parameter that is out of range, as a sentence.
@@ -195,6 +224,13 @@ impl SsdConfig {
             problems.push(format!(
                 "ssd.power_loss_protection is none and ssd.log.size is {}, which would be lost \
                  with the power: set it to 0B, or the protection to battery",
+                self.log.size
+            ));
+        }
+        if self.power_loss_protection == PowerLossProtection::Dram && has_log {
+            problems.push(format!(
+                "ssd.power_loss_protection is dram, for devices without a log, and ssd.log.size is \
+                 {}: set it to 0B, or the protection to battery",
                 self.log.size
             ));
         }

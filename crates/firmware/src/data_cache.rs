@@ -84,15 +84,9 @@ fn way_with(set: &[PageTag], wanted: PageTag) -> Option<usize> {
 }
 
 impl DataCache {
-    /// An empty cache of at most `frame_count` frames: the largest whole number of sets. Fewer
-    /// frames than ways make one smaller set.
+    /// An empty cache of at most `frame_count` frames.
     pub fn new(frame_count: u32, ways: u32, policy: CachePolicy) -> Self {
-        assert!(frame_count > 0 && ways > 0, "a data cache has frames");
-        let ways = ways.min(frame_count);
-        let shape = Shape {
-            set_count: frame_count / ways,
-            ways,
-        };
+        let shape = Shape::new(frame_count, ways);
         let frames = shape.frame_count();
         Self {
             tags: vec![0; frames],

@@ -1,7 +1,7 @@
 //! What survives a power cut: the records that the firmware leaves in battery-backed DRAM, and how
 //! they are read again.
 //!
-//! Bytes survive where they are (log slots, page buffers, flash); what they mean is in the
+//! Bytes survive where they are (log slots, page buffers, frames that are kept, flash); what they mean is in the
 //! firmware's tables, which do not. So every change of meaning is a [`Record`], handed to
 //! [`Platform::record`](crate::Platform::record): small, wholly there or not at all after a cut,
 //! and never before the copies that came before it. Recovery reads the tables that the records
@@ -14,7 +14,7 @@
 //! say that DRAM is battery-backed and not how its tables are found again.
 
 use crate::platform::BufferId;
-use units::{BlockAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FrameId, LineInPage, LogSlot, Lpa, Ppa, TxId};
 
 /// When something was written, in the order of writes of the device's whole life. 48 bits: 8.9
 /// years of a million writes a second.
@@ -63,6 +63,16 @@ pub struct BufferedPage {
     pub order: WriteOrder,
 }
 
+/// What a frame of the data cache holds that survives a power cut, on a device that keeps frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeptFrame {
+    /// Which page.
+    pub lpa: Lpa,
+    /// When it became newer than flash and than every buffer of the page that is older. Lines that
+    /// are written to the frame later are in it as well.
+    pub order: WriteOrder,
+}
+
 /// What is known of an erase block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockRecord {
@@ -90,6 +100,11 @@ pub enum Record {
     Buffered(BufferId, BufferedPage),
     /// The buffer counts for nothing: its page is on flash and mapped, or was written anew.
     Unbuffered(BufferId),
+    /// The frame, which counted for nothing, holds this page from now on, and every line that is
+    /// written to it. Only with [`PowerLossProtection::Dram`](crate::PowerLossProtection::Dram).
+    Framed(FrameId, KeptFrame),
+    /// The frame counts for nothing: a newer copy of its page is durable, or the page was given up.
+    Unframed(FrameId),
     /// Entry `at` of the TxLog says that the transaction is committed (ByteFS §4.3).
     Committed {
         /// Which entry.
@@ -125,6 +140,8 @@ pub trait Durable {
     fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)>;
     /// Buffers that count.
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)>;
+    /// Frames that count.
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)>;
     /// Entries of the TxLog that are not free.
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)>;
     /// Pages that are mapped.

@@ -3,8 +3,8 @@
 use bytefs::{DataMode, Personality};
 use device::DeviceConfig;
 use fslab::crash::{
-    Campaign, Finding, Options, Outcome, Room, Sequence, Tally, shrink, small_cache, small_device,
-    small_drive,
+    Campaign, Finding, Options, Outcome, Protection, Room, Sequence, Tally, device_of, shrink,
+    small_cache, small_device, small_drive,
 };
 use units::Bytes;
 
@@ -72,19 +72,22 @@ fn check_other(personality: Personality, device: DeviceConfig) {
     check(&other(personality, device, 4));
 }
 
-/// A competitor, on a drive and on a device whose battery keeps blocks.
+/// A competitor, on a drive and on devices whose battery keeps all of DRAM, or blocks alone.
 fn check_competitor(personality: Personality) {
     check_other(personality, small_drive().unwrap());
     let on_cache = other(personality, small_cache().unwrap(), 2);
     check(&on_cache);
-    let (lab, mut tally) = (on_cache.lab().unwrap(), Tally::default());
-    for text in PAST_THE_CACHE {
-        let sequence = Sequence::parse(text).unwrap();
-        if let Err(finding) = lab.run(&sequence, &mut tally) {
-            panic!("{finding}");
+    let keeps_blocks = device_of(personality, false, Protection::Blocks).unwrap();
+    for past_cache in [on_cache, other(personality, keeps_blocks, 2)] {
+        let (lab, mut tally) = (past_cache.lab().unwrap(), Tally::default());
+        for text in PAST_THE_CACHE {
+            let sequence = Sequence::parse(text).unwrap();
+            if let Err(finding) = lab.run(&sequence, &mut tally) {
+                panic!("{finding}");
+            }
         }
+        println!("{personality}, past the cache: {tally}");
     }
-    println!("{personality}, past the cache: {tally}");
 }
 
 /// Lines of contents that go to the device one by one, with nothing else to sync.

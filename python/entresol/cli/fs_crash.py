@@ -24,6 +24,7 @@ SCATTERED_BLOCKS = 6
 """Fewer than these are left of a full one, each by itself."""
 
 OF_LOG = ("bytefs", "bytefs-log")
+BATTERIES = ("dram", "blocks")
 DAX_MODES: dict[str, str | None] = {
     "off": None,
     "auto": "ratio",
@@ -95,12 +96,13 @@ def run(
         ),
     ] = False,
     battery: Annotated[
-        bool,
+        str | None,
         typer.Option(
             "--battery",
-            help="A device without a log whose battery keeps blocks, as in the figures.",
+            metavar="dram|blocks",
+            help="A device without a log whose battery keeps all DRAM, as in the figures, or blocks.",
         ),
-    ] = False,
+    ] = None,
     device_every: Annotated[
         int,
         typer.Option(
@@ -133,11 +135,14 @@ def run(
         raise UserError(f"--dax {dax}: is no mode.{hint}")
     if full and nearly_full:
         raise UserError("--full and --nearly-full exclude each other: leave one out.")
+    if battery is not None and battery not in BATTERIES:
+        hint = did_you_mean(battery, BATTERIES) or f" There are {' and '.join(BATTERIES)}."
+        raise UserError(f"--battery {battery}: is nothing that a battery keeps.{hint}")
     if battery and personality in OF_LOG:
         raise UserError(f"--battery: {personality} runs on a device with a log, which has one.")
     if safe_log and personality not in OF_LOG:
         raise UserError(f"--safe-log is of {' and '.join(OF_LOG)}, which use the log.")
-    protection = "log" if safe_log else "blocks" if battery else "usual"
+    protection = "log" if safe_log else battery or "usual"
     options: Json = {
         "personality": personality,
         "data": data,

@@ -19,6 +19,8 @@ pub(super) enum Part {
     Trims,
     /// What is promised without a battery.
     Promises,
+    /// Frames that survive.
+    Frames,
     /// Recovery, which is given spoiled tables; nothing is done to actions.
     Recovery,
 }
@@ -163,6 +165,16 @@ bugs! {
     ThroughAnsweredEarly = "through_answered_early" in Promises,
     /// It took its buffers for protected without a battery.
     BatteryAssumed = "battery_assumed" in Promises,
+    /// It forgot to record a frame that became dirty.
+    FramedForgotten = "framed_forgotten" in Frames,
+    /// It recorded a dirty frame before the line was in it.
+    FramedBeforeCopy = "framed_before_copy" in Frames,
+    /// It forgot that a frame counts no more.
+    UnframedForgotten = "unframed_forgotten" in Frames,
+    /// It gave a frame up before its page was in a buffer.
+    UnframedBeforeBuffered = "unframed_before_buffered" in Frames,
+    /// Its recovery overlooked the frames.
+    FramesOverlooked = "frames_overlooked" in Recovery,
 }
 
 impl Bug {

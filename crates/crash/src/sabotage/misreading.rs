@@ -2,8 +2,8 @@
 
 use super::Bug;
 use crate::tables::Tables;
-use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, WriteOrder};
-use units::{BlockAddr, LogSlot, Lpa, Ppa, TxId};
+use firmware::{BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine, WriteOrder};
+use units::{BlockAddr, FrameId, LogSlot, Lpa, Ppa, TxId};
 
 /// The decorator of [`Durable`].
 #[derive(Debug)]
@@ -52,6 +52,10 @@ impl Durable for Misreading<'_> {
             };
             (buffer, BufferedPage { order, ..page })
         })
+    }
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
+        let is_seen = self.bug != Some(Bug::FramesOverlooked);
+        self.tables.framed().filter(move |_| is_seen)
     }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         let is_renumbered = self.bug == Some(Bug::TxLogRenumbered);

@@ -12,6 +12,7 @@ pub fn host(config: &DeviceConfig) -> EngineConfig {
         pmem: config.device.pmem,
         has_log: true,
         has_battery: true,
+        keeps_frames: false,
         transactions: config.device.transactions,
         next_transaction: 1,
         no_transactions: None,

@@ -90,9 +90,9 @@ impl<I: LogIndex> Controller<I> {
         }
         let pending = self.look_up(now, request, true, platform);
         let (lpa, _) = self.split(request.line);
-        self.forget_frame(lpa, platform);
         // The oldest copy goes first: whatever a cut leaves of a line is then its newest copy.
         self.back_end.trim(lpa, platform);
+        self.forget_frame(lpa, platform);
         self.hot_pages.start_anew(lpa);
         self.drop_logged(lpa, platform);
         self.answer_command(pending.miss_ready(), &pending, platform);
@@ -106,6 +106,7 @@ impl<I: LogIndex> Controller<I> {
         let Some(frame) = self.cache.find(lpa) else {
             return;
         };
+        self.unkeep_frame(frame, platform);
         let Some(mshr) = self.cache.mshr_of(frame) else {
             return self.cache.remove(frame);
         };

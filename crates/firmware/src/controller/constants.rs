@@ -2,7 +2,6 @@
 
 use crate::config::{
     BlockWriteAck, CachePolicy, CompactionLaunch, ControllerConfig, LogTakes, MissAnswer,
-    PowerLossProtection,
 };
 use units::{Bytes, LineMask, PageSize, Picos};
 
@@ -31,6 +30,8 @@ pub(super) struct Constants {
     pub(super) leaves: usize,
     /// What a flush takes beyond what it waits for.
     pub(super) flush_cost: Picos,
+    /// Dirty frames survive a power cut.
+    pub(super) keeps_frames: bool,
 }
 
 impl Constants {
@@ -49,10 +50,11 @@ impl Constants {
             miss_answer: ssd.miss_answer,
             launch: ssd.compaction.launch,
             leaves: ssd.compaction.leaves as usize,
-            flush_cost: match ssd.power_loss_protection {
-                PowerLossProtection::Battery => Picos::ZERO,
-                PowerLossProtection::Log | PowerLossProtection::None => ssd.flush_cost,
+            flush_cost: match ssd.power_loss_protection.keeps_buffers() {
+                true => Picos::ZERO,
+                false => ssd.flush_cost,
             },
+            keeps_frames: ssd.power_loss_protection.keeps_frames(),
         }
     }
 }

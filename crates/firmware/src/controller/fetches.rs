@@ -88,6 +88,9 @@ impl<I: LogIndex> Controller<I> {
                 }
                 leaving = Some(self.buffer_frame(at, old, place.frame, platform));
             }
+            if is_dirty {
+                self.unkeep_frame(place.frame, platform);
+            }
             match is_dirty {
                 true => self.stats.evictions_dirty += 1,
                 false => self.stats.evictions_clean += 1,
@@ -265,6 +268,7 @@ impl<I: LogIndex> Controller<I> {
             platform.page_arrived(done, lpa);
         }
         self.cache.settle(&arrived);
+        self.keep_arrived(frame, platform);
         if self.only_passes(lpa) {
             arrived.let_pass();
         }

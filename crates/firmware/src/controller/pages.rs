@@ -92,6 +92,7 @@ impl<I: LogIndex> Controller<I> {
         platform.copy_page(PagePlace::Host(request.id), PagePlace::Frame(frame), all);
         let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
         platform.dram(at, address, size, true);
+        self.unkeep_frame(frame, platform);
         self.cache.mark_clean(frame);
         match self.cache.mshr_of(frame) {
             Some(mshr) => self.cache.add_written(mshr, all),

@@ -75,6 +75,7 @@ impl<I: LogIndex> Controller<I> {
         let mut is_dirty = self.log.as_ref().is_some_and(|log| log.has_page(lpa));
         if let Some(frame) = self.cache.find(lpa) {
             is_dirty |= self.cache.is_dirty(frame);
+            self.unkeep_frame(frame, platform);
             match self.cache.mshr_of(frame) {
                 None => self.cache.remove(frame),
                 Some(mshr) => {

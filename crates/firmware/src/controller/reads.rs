@@ -32,16 +32,16 @@ impl<I: LogIndex> Controller<I> {
                 self.stall(pending);
             }
         }
-        self.take_ownership(request);
+        self.take_ownership(request, platform);
     }
 
     /// A page of which the host owns a line is dirty, as soon as it has a frame.
     #[inline]
-    fn take_ownership(&mut self, request: Request) {
+    fn take_ownership<P: Platform>(&mut self, request: Request, platform: &mut P) {
         if matches!(request.op, RequestOp::Own { .. }) {
             let (lpa, _) = self.split(request.line);
             if let Some(frame) = self.cache.find(lpa) {
-                self.cache.mark_dirty(frame);
+                self.dirty_frame(frame, platform);
             }
         }
     }
@@ -57,7 +57,7 @@ impl<I: LogIndex> Controller<I> {
         let frame = self.cache.find(lpa);
         let is_served = self.serve_hit(now, pending, frame, platform)
             || self.resolve_miss(now, pending, frame, platform);
-        self.take_ownership(pending.request);
+        self.take_ownership(pending.request, platform);
         is_served
     }
 

@@ -3,7 +3,8 @@
 //! Mapping and blocks are as recorded. Of the log, the lines that are committed are indexed anew in
 //! the order of their writes: the half of the latest one is active, and if the other one has lines
 //! too, it was being compacted, which begins again. A page that a buffer has is programmed again,
-//! and log lines that are older than it count no more. Then the device serves.
+//! and log lines that are older than it count no more. A frame that was kept is in the data cache
+//! again, dirty, unless a buffer is newer. Then the device serves.
 //!
 //! Power may fail again at any moment of it: what is dropped here counted for nothing already, as
 //! something newer or no commit says, so whoever recovers next comes to the same.
@@ -11,19 +12,20 @@
 use super::Controller;
 use super::tables::{CheckedTables, UnsoundState};
 use crate::config::ControllerConfig;
-use crate::durable::{BufferedPage, Durable, LoggedLine, Record};
+use crate::durable::{BufferedPage, Durable, KeptFrame, LoggedLine, Record};
 use crate::ftl::Ftl;
 use crate::log_index::LogIndex;
 use crate::platform::{BufferId, Platform};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use units::{LogSlot, Lpa, Time, TxId};
+use units::{FrameId, LogSlot, Lpa, Time, TxId};
 
 /// The lines and pages that count.
 struct Survivors {
     /// In the order of their writes.
     lines: Vec<(LogSlot, LoggedLine)>,
     buffers: BTreeMap<Lpa, (BufferId, BufferedPage)>,
+    frames: BTreeMap<Lpa, (FrameId, KeptFrame)>,
 }
 
 impl<I: LogIndex> Controller<I> {
@@ -53,6 +55,7 @@ impl<I: LogIndex> Controller<I> {
             log.restore(&survivors.lines, platform);
         }
         controller.restore_buffers(now, &survivors.buffers, platform);
+        controller.restore_frames(&survivors.frames);
         controller.pump_log(now, platform);
         controller.settle(now, platform);
         Ok(controller)
@@ -90,7 +93,33 @@ impl<I: LogIndex> Controller<I> {
             platform.record(Record::Dropped(*slot));
             false
         });
-        Survivors { lines, buffers }
+        let frames = self.surviving_frames(&buffers, durable, platform);
+        Survivors {
+            lines,
+            buffers,
+            frames,
+        }
+    }
+
+    /// Of each page the newest frame, if no buffer is newer.
+    fn surviving_frames<D: Durable, P: Platform>(
+        &mut self,
+        buffers: &BTreeMap<Lpa, (BufferId, BufferedPage)>,
+        durable: &D,
+        platform: &mut P,
+    ) -> BTreeMap<Lpa, (FrameId, KeptFrame)> {
+        let mut frames: BTreeMap<Lpa, (FrameId, KeptFrame)> = BTreeMap::new();
+        for (frame, kept) in durable.framed() {
+            self.write_order = self.write_order.max(kept.order);
+            let of_buffer = buffers.get(&kept.lpa).map(|(_, page)| page.order);
+            let of_frame = frames.get(&kept.lpa).map(|(_, other)| other.order);
+            if of_buffer.max(of_frame) > Some(kept.order) {
+                platform.record(Record::Unframed(frame));
+            } else if let Some((older, _)) = frames.insert(kept.lpa, (frame, kept)) {
+                platform.record(Record::Unframed(older));
+            }
+        }
+        frames
     }
 
     /// What is committed counts until its lines are on flash; without lines it is forgotten.
@@ -102,6 +131,13 @@ impl<I: LogIndex> Controller<I> {
     ) {
         if let Some(log) = self.log.as_mut() {
             log.restore_commits(durable.committed().collect(), is_log_empty, platform);
+        }
+    }
+
+    fn restore_frames(&mut self, frames: &BTreeMap<Lpa, (FrameId, KeptFrame)>) {
+        for (lpa, (frame, _)) in frames {
+            self.cache.install(*frame, *lpa);
+            self.cache.mark_dirty(*frame);
         }
     }
 

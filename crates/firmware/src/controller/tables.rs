@@ -10,7 +10,7 @@ use crate::log::TX_LOG_ENTRY;
 use crate::platform::BufferId;
 use alloc::vec::Vec;
 use core::fmt;
-use units::{LogSlot, Lpa};
+use units::{FrameId, LogSlot, Lpa};
 
 /// Why tables are none that a controller of this configuration has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,10 @@ pub enum UnsoundState {
     LinesAtOnce(LogSlot, LogSlot),
     /// Nor of this buffer and another one, or a line.
     BufferAtOnce(BufferId, WriteOrder),
+    /// The page has no place in the frame, or no frame counts on such a device.
+    NoSuchFrame(FrameId, Lpa),
+    /// Nobody can say whether the frame or what else has this order was written last.
+    FrameAtOnce(FrameId, WriteOrder),
 }
 
 impl fmt::Display for UnsoundState {
@@ -39,6 +43,14 @@ impl fmt::Display for UnsoundState {
             Self::NoSuchCommit => write!(f, "the TxLog has no room for its entries"),
             Self::NoSuchLine(slot, lpa) => write!(f, "{slot} cannot hold a part of {lpa}"),
             Self::NoSuchBuffer(buffer, lpa) => write!(f, "{buffer} cannot hold a part of {lpa}"),
+            Self::NoSuchFrame(frame, lpa) => write!(f, "{frame} cannot hold {lpa}"),
+            Self::FrameAtOnce(frame, order) => {
+                let order = order.get();
+                write!(
+                    f,
+                    "{frame} has write order {order}, as another frame, a buffer or a slot has"
+                )
+            }
             Self::LinesAtOnce(one, other) => {
                 write!(f, "{one} and {other} have the same write order")
             }
@@ -101,7 +113,9 @@ impl CheckedTables {
         let flash = flash.map_err(UnsoundState::Flash)?;
         let pages = flash.logical_page_count();
         let lines = lines(config, durable, pages, judge)?;
-        check_buffers(config, durable, (pages, &lines), judge)?;
+        let mut orders = lines.iter().map(|(_, logged)| logged.order).collect();
+        check_buffers(config, durable, (pages, &mut orders), judge)?;
+        check_frames(config, durable, (pages, &mut orders), judge)?;
         let commits = config.ssd.log.tx_log / TX_LOG_ENTRY;
         if durable.committed().any(|(at, _)| u64::from(at) >= commits) {
             judge(UnsoundState::NoSuchCommit)?;
@@ -137,22 +151,49 @@ fn lines<D: Durable>(
     Ok(lines)
 }
 
+/// `orders`: those of what has been checked, in ascending order.
 fn check_buffers<D: Durable>(
     config: &ControllerConfig,
     durable: &D,
-    (pages, lines): (u64, &[(LogSlot, LoggedLine)]),
+    (pages, orders): (u64, &mut Vec<WriteOrder>),
     judge: Judge<'_>,
 ) -> Result<(), UnsoundState> {
-    let mut orders = Vec::new();
     for (buffer, page) in durable.buffered() {
         if page.lpa.get() >= pages || buffer.get() >= config.ssd.buffers {
             judge(UnsoundState::NoSuchBuffer(buffer, page.lpa))?;
         }
-        let of_line = lines.binary_search_by_key(&page.order, |(_, logged)| logged.order);
-        let at = orders.binary_search(&page.order);
-        match at {
-            Err(at) if of_line.is_err() => orders.insert(at, page.order),
-            _ => judge(UnsoundState::BufferAtOnce(buffer, page.order))?,
+        match orders.binary_search(&page.order) {
+            Err(at) => orders.insert(at, page.order),
+            Ok(_) => judge(UnsoundState::BufferAtOnce(buffer, page.order))?,
+        }
+    }
+    Ok(())
+}
+
+fn check_frames<D: Durable>(
+    config: &ControllerConfig,
+    durable: &D,
+    (pages, orders): (u64, &mut Vec<WriteOrder>),
+    judge: Judge<'_>,
+) -> Result<(), UnsoundState> {
+    let page = config.geometry.unit_size;
+    let keeps_frames = config.ssd.power_loss_protection.keeps_frames();
+    let shape = keeps_frames.then(|| config.ssd.cache_shape(page));
+    let mut of_frames = Vec::new();
+    for (frame, kept) in durable.framed() {
+        let has_place = shape.is_some_and(|shape| shape.has_place(frame, kept.lpa));
+        if kept.lpa.get() >= pages || !has_place {
+            judge(UnsoundState::NoSuchFrame(frame, kept.lpa))?;
+        }
+        if orders.binary_search(&kept.order).is_ok() {
+            judge(UnsoundState::FrameAtOnce(frame, kept.order))?;
+        }
+        of_frames.push((kept.order, frame));
+    }
+    of_frames.sort_unstable();
+    for pair in of_frames.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            judge(UnsoundState::FrameAtOnce(pair[1].1, pair[1].0))?;
         }
     }
     Ok(())

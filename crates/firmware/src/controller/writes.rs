@@ -190,15 +190,13 @@ impl<I: LogIndex> Controller<I> {
         let Some((frame, room_at)) = self.frame_for_write(at, pending.request, platform) else {
             return false;
         };
-        match self.constants.frames_take_writes {
-            true => {
-                for line in self.lines_of(pending.request) {
-                    self.cache.mark_line_dirty(frame, line);
-                }
+        if self.constants.frames_take_writes {
+            for line in self.lines_of(pending.request) {
+                self.cache.mark_line_dirty(frame, line);
             }
-            false => self.cache.mark_dirty(frame),
         }
         let done = self.update_frame(room_at, frame, pending.request, platform);
+        self.dirty_frame(frame, platform);
         let breakdown = Breakdown {
             stall: at - pending.cache_ready,
             index: pending.cache_ready - pending.arrived,

@@ -6,7 +6,7 @@ use super::s3_fifo::S3Fifo;
 use super::two_q::TwoQ;
 use crate::config::CachePolicy;
 use core::ops::Range;
-use units::FrameId;
+use units::{FrameId, Lpa};
 
 /// A page as the data cache names it: LPA + 1; 0 is no page.
 pub type PageTag = u32;
@@ -21,6 +21,21 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Of a cache of at most `frame_count` frames: the largest whole number of sets. Fewer frames
+    /// than ways make one smaller set.
+    pub fn new(frame_count: u32, ways: u32) -> Self {
+        assert!(frame_count > 0 && ways > 0, "a data cache has frames");
+        let ways = ways.min(frame_count);
+        Self {
+            set_count: frame_count / ways,
+            ways,
+        }
+    }
+    /// Whether a page can be in a frame, where its number chooses its set.
+    pub fn has_place(self, frame: FrameId, lpa: Lpa) -> bool {
+        frame.index() < self.frame_count()
+            && self.set_of(frame) as u64 == lpa.get() % u64::from(self.set_count)
+    }
     /// Frames of the cache.
     pub fn frame_count(self) -> usize {
         self.set_count as usize * self.ways as usize

@@ -1,13 +1,14 @@
 //! What the firmware has recorded, held to what a record promises.
 
-use firmware::{BlockRecord, BufferId, BufferedPage, Durable, LoggedLine, Record};
+use firmware::{BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine, Record};
 use std::collections::BTreeMap;
-use units::{BlockAddr, FlashGeometry, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FlashGeometry, FrameId, LogSlot, Lpa, Ppa, TxId};
 
 #[derive(Clone, Default)]
 pub struct Tables {
     pub slots: BTreeMap<LogSlot, LoggedLine>,
     pub buffers: BTreeMap<BufferId, BufferedPage>,
+    pub frames: BTreeMap<FrameId, KeptFrame>,
     pub commits: BTreeMap<u32, TxId>,
     map: BTreeMap<Lpa, Ppa>,
     blocks: BTreeMap<BlockAddr, BlockRecord>,
@@ -29,6 +30,13 @@ impl Tables {
             }
             Record::Unbuffered(buffer) => {
                 self.buffers.remove(&buffer);
+            }
+            Record::Framed(frame, kept) => {
+                let old = self.frames.insert(frame, kept);
+                assert!(old.is_none(), "{frame} is kept while it counts");
+            }
+            Record::Unframed(frame) => {
+                self.frames.remove(&frame);
             }
             Record::Committed { at, tx } => {
                 let old = self.commits.insert(at, tx);
@@ -68,6 +76,9 @@ impl Durable for Tables {
     }
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
         self.buffers.iter().map(|(buffer, page)| (*buffer, *page))
+    }
+    fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
+        self.frames.iter().map(|(frame, kept)| (*frame, *kept))
     }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         self.commits.iter().map(|(at, tx)| (*at, *tx))

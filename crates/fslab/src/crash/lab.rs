@@ -237,14 +237,17 @@ pub enum Protection {
     Blocks,
     /// The log, and what is on flash.
     Log,
+    /// There is no log; blocks that it has taken, and lines that were persisted.
+    Dram,
 }
 
 impl Protection {
     /// As scripts say it.
-    const NAMES: [(Self, &str); 3] = [
+    const NAMES: [(Self, &str); 4] = [
         (Self::Usual, "usual"),
         (Self::Blocks, "blocks"),
         (Self::Log, "log"),
+        (Self::Dram, "dram"),
     ];
 
     /// As scripts say it.
@@ -278,7 +281,8 @@ pub fn device_of(
     };
     let (preset, more) = match (personality.needs_transactions(), protection) {
         (true, _) => ("bytefs", &LOG[..]),
-        (false, Protection::Blocks) => ("bytefs-cache", &DRIVE[..]),
+        (false, Protection::Blocks) => ("bytefs-cache", &BLOCKS[..]),
+        (false, Protection::Dram) => ("bytefs-cache", &DRIVE[..]),
         (false, _) => ("consumer-tlc", &DRIVE[..]),
     };
     let more: Vec<&str> = more.iter().copied().chain(window).collect();
@@ -292,6 +296,7 @@ const LOG: [&str; 3] = [
     "ssd.dram=300KiB",
 ];
 const DRIVE: [&str; 1] = ["ssd.dram=256KiB"];
+const BLOCKS: [&str; 2] = [DRIVE[0], "ssd.power_loss_protection=battery"];
 
 /// A small device with a log, so little of it that it is compacted meanwhile.
 ///
@@ -311,7 +316,7 @@ pub fn small_drive() -> Result<DeviceConfig, DeviceFileError> {
 }
 
 /// A small device without log and transactions, as competitors have it in the paper: a battery
-/// keeps the blocks that it has accepted, and lines are safe on flash alone.
+/// keeps the blocks that it has accepted, and lines that were persisted.
 ///
 /// # Errors
 /// A value is out of range.

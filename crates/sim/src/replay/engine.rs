@@ -75,6 +75,7 @@ impl Engine {
             capacity: replay.capacity(),
             pmem: Bytes::ZERO,
             has_battery: true,
+            keeps_frames: false,
             has_log: config.design.write_log,
             transactions: 0,
             next_transaction: 1,

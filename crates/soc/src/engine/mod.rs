@@ -62,6 +62,8 @@ pub struct EngineConfig {
     pub has_log: bool,
     /// Page buffers survive a power cut.
     pub has_battery: bool,
+    /// Dirty frames of the data cache survive one, so that a store does, once it is persisted.
+    pub keeps_frames: bool,
     /// Transactions that may be open at a time.
     pub transactions: u32,
     /// The first name of a transaction that nothing in the device has.
@@ -412,6 +414,7 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
         let EngineConfig {
             has_log,
             has_battery,
+            keeps_frames,
             ..
         } = self.config;
         let domain = |is_device| match is_device {
@@ -427,7 +430,7 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
             capacity: self.config.capacity,
             block: self.block(),
             line: LINE_BYTES,
-            byte_domain: domain(has_log),
+            byte_domain: domain(has_log || keeps_frames),
             block_domain: domain(has_battery),
             transactions: has_transactions.then_some(limits),
             costs: self.config.link,

@@ -193,6 +193,9 @@ fn a_device_of_32_gb_is_restored_without_a_search() {
         fn buffered(&self) -> impl Iterator<Item = (BufferId, crate::BufferedPage)> {
             core::iter::empty()
         }
+        fn framed(&self) -> impl Iterator<Item = (units::FrameId, crate::KeptFrame)> {
+            core::iter::empty()
+        }
         fn committed(&self) -> impl Iterator<Item = (u32, units::TxId)> {
             core::iter::empty()
         }

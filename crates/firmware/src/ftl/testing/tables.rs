@@ -76,6 +76,9 @@ impl Durable for Tables {
     fn buffered(&self) -> impl Iterator<Item = (BufferId, BufferedPage)> {
         core::iter::empty()
     }
+    fn framed(&self) -> impl Iterator<Item = (units::FrameId, crate::KeptFrame)> {
+        core::iter::empty()
+    }
     fn committed(&self) -> impl Iterator<Item = (u32, TxId)> {
         core::iter::empty()
     }
