@@ -85,7 +85,7 @@ pub struct Lab<'a, I> {
 fn oracle_of(setup: &Setup) -> Oracle {
     let oracle = Oracle::new(setup.line_count(), setup.device.most_open_lines());
     match setup.device.no_battery {
-        0 => oracle,
+        0 | 3 => oracle,
         2 => oracle.with_safe_log(setup.device.page_lines as usize),
         _ => oracle.unprotected(setup.device.page_lines as usize),
     }
@@ -265,8 +265,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                     false => RequestOp::WritePage,
                 };
                 let page = page_of(page);
-                let survives = is_through || self.setup.device.protection().keeps_frames();
-                let asked = Asked::page(self.with_tokens(page.clone()), survives);
+                let asked = Asked::page(self.with_tokens(page.clone()), is_through);
                 (op, page.start, asked)
             }
             Step::Trim { page } => {
@@ -274,10 +273,8 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 let zeroes = page.clone().map(|line| (line, Token::ZERO));
                 // Without protection a page is given up whole or not at all: it is one record.
                 let asked = match self.setup.device.no_battery {
-                    0 | 2 => Asked::lines(TxId::NONE, zeroes.collect()),
-                    1 => Asked::page(zeroes.collect(), false),
-                    // No older copy comes back once it is answered.
-                    _ => Asked::page(zeroes.collect(), true),
+                    0 | 2 | 3 => Asked::lines(TxId::NONE, zeroes.collect()),
+                    _ => Asked::page(zeroes.collect(), false),
                 };
                 (RequestOp::Trim, page.start, asked)
             }

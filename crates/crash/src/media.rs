@@ -3,7 +3,7 @@
 use crate::flash::Flash;
 use crate::tables::Tables;
 use crate::token::{Digest, Token};
-use firmware::{BufferedPage, Durable, KeptFrame, LoggedLine, PowerLossProtection, WriteOrder};
+use firmware::{BufferedPage, Durable, LoggedLine, PowerLossProtection, WriteOrder};
 use units::{LineMask, Lpa, PageSize};
 
 /// Flash, battery-backed bytes and the tables that give them their meaning.
@@ -80,12 +80,14 @@ impl Media {
 
     fn read_frames(&self, reading: &mut [Token], newest: &mut [Option<WriteOrder>]) {
         let lines = usize::from(self.page.line_count());
-        for (frame, KeptFrame { lpa, order }) in self.tables.framed() {
-            let page = span(lpa, lines);
-            if newest[page.start] < Some(order) {
-                newest[page.clone()].fill(Some(order));
-                let first = frame.index() * lines;
-                reading[page].copy_from_slice(&self.frames[first..first + lines]);
+        for (frame, kept) in self.tables.framed() {
+            let page = span(kept.lpa, lines);
+            for line in kept.lines.iter() {
+                let index = page.start + line.index();
+                if newest[index] < Some(kept.order) {
+                    newest[index] = Some(kept.order);
+                    reading[index] = self.frames[frame.index() * lines + line.index()];
+                }
             }
         }
     }

@@ -336,7 +336,8 @@ impl<P: Platform> Sabotage<P> {
             Action::CopyLine(_, Cell::Page(PagePlace::Frame(_), _))
         );
         match (bug, action) {
-            (Bug::FramedForgotten, Action::Record(Record::Framed(..)))
+            (Bug::FramedForgotten, Action::Record(Record::Framed(..) | Record::FramedMore(..)))
+            | (Bug::FramedMoreForgotten, Action::Record(Record::FramedMore(..)))
             | (Bug::UnframedForgotten, Action::Record(Record::Unframed(_))) => {}
             (Bug::FramedBeforeCopy, _) if is_to_frame => self.held.push(action),
             (Bug::FramedBeforeCopy, Action::Record(Record::Framed(..)) | Action::Respond(_)) => {

@@ -66,6 +66,11 @@ impl Tables {
                 refuse_if(entry.is_some(), "the frame still counts")?;
                 *entry = Some(kept);
             }
+            Record::FramedMore(frame, lines) => {
+                let entry = place(&mut self.frames, frame.index())?;
+                let kept = entry.as_mut().ok_or("the frame counts for nothing")?;
+                kept.lines = kept.lines.union(lines);
+            }
             Record::Unframed(frame) => *place(&mut self.frames, frame.index())? = None,
             Record::Committed { at, tx } => {
                 refuse_if(
@@ -148,6 +153,9 @@ impl Tables {
         for (frame, kept) in self.framed() {
             for word in [frame.get().into(), kept.lpa.get(), kept.order.get()] {
                 digest.add(word);
+            }
+            for line in kept.lines.iter() {
+                digest.add(line.get().into());
             }
         }
         digest.add(u64::MAX);

@@ -81,7 +81,7 @@ fn a_log_that_alone_is_protected_keeps_its_lines_whatever_becomes_of_pages_over_
 }
 
 #[test]
-fn frames_that_survive_keep_what_was_persisted_and_pages_what_was_answered() {
+fn frames_that_survive_keep_what_was_answered() {
     let mut tally = Tally::default();
     for seed in 0..24 {
         let workload = Workload::with_safe_frames(seed, 300, seed % 4 == 3);

@@ -11,6 +11,8 @@ use units::{BlockAddr, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Ppa};
 const TX_ENTRY_BYTES: usize = 4;
 /// Bytes of the header of a slot of the log, of a page buffer, and of a page's spare area.
 pub const HEADER_BYTES: usize = 16;
+/// Bytes of the header of a frame that is kept: as others, and a bit for each line.
+const FRAME_HEADER_BYTES: usize = HEADER_BYTES + 32;
 /// Bytes of the region of counters.
 pub const COUNTER_BYTES: usize = 4096;
 /// Where the region of latencies begins.
@@ -93,7 +95,7 @@ impl Layout {
             true => index(config.ssd.frame_count(geometry.unit_size.bytes())),
             false => 0,
         };
-        let frame_headers_at = region(frames * HEADER_BYTES);
+        let frame_headers_at = region(frames * FRAME_HEADER_BYTES);
         let frames_at = region(frames * page);
         let incoming_at = region(frames.min(1) * (HEADER_BYTES + line_bytes()));
         let pages = blocks * block_pages;
@@ -159,7 +161,7 @@ impl Layout {
     /// The header of a frame that is kept.
     #[inline]
     pub const fn frame_header(&self, frame: FrameId) -> usize {
-        self.frame_headers_at + frame.index() * HEADER_BYTES
+        self.frame_headers_at + frame.index() * FRAME_HEADER_BYTES
     }
     /// A line of a frame that is kept.
     #[inline]

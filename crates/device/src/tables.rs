@@ -4,14 +4,14 @@
 //! one of the record: a process that is killed leaves it wholly there or not at all. The bytes it
 //! vouches for were stored before it, in program order ([`Mapped::store`]).
 
-use crate::layout::{Layout, line_bytes};
+use crate::layout::{HEADER_BYTES, Layout, line_bytes};
 use crate::mapped::Mapped;
 use firmware::{
     BlockRecord, BufferId, BufferedPage, Durable, KeptFrame, LoggedLine, PowerLossProtection,
     Record, WriteOrder,
 };
 use nand::Day;
-use units::{BlockAddr, FrameId, LineAddr, LineInPage, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Ppa, TxId};
 
 /// Bit of the first word of a header: it counts.
 const COUNTS: u64 = 1;
@@ -237,7 +237,17 @@ impl Tables {
             Record::Framed(frame, kept) => {
                 let at = self.layout.frame_header(frame);
                 self.map.store(at + 8, kept.lpa.get());
+                for (nth, word) in kept.lines.words().into_iter().enumerate() {
+                    self.map.store(at + HEADER_BYTES + 8 * nth, word);
+                }
                 self.map.store(at, kept.order.get() << ORDER_SHIFT | COUNTS);
+            }
+            Record::FramedMore(frame, lines) => {
+                let at = self.layout.frame_header(frame) + HEADER_BYTES;
+                for (nth, word) in lines.words().into_iter().enumerate() {
+                    let before = self.map.load(at + 8 * nth);
+                    self.map.store(at + 8 * nth, before | word);
+                }
             }
             Record::Unframed(frame) => self.map.store(self.layout.frame_header(frame), 0),
             Record::Committed { at, tx } => {
@@ -328,9 +338,15 @@ impl Durable for Tables {
     fn framed(&self) -> impl Iterator<Item = (FrameId, KeptFrame)> {
         (0..self.layout.frames).filter_map(|frame| {
             let frame = FrameId::from_index(frame);
-            let (order, _, word) = self.header(self.layout.frame_header(frame))?;
-            let lpa = Lpa::new(word);
-            Some((frame, KeptFrame { lpa, order }))
+            let at = self.layout.frame_header(frame);
+            let (order, _, word) = self.header(at)?;
+            let words = [0, 8, 16, 24].map(|of| self.map.load(at + HEADER_BYTES + of));
+            let kept = KeptFrame {
+                lpa: Lpa::new(word),
+                order,
+                lines: LineMask::from_words(words),
+            };
+            Some((frame, kept))
         })
     }
 

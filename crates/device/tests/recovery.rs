@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
 /// Writes at random places for some turns, keeping the model; stops in the middle of things.
-fn work(engine: &mut DeviceEngine, model: &mut [u8], stream: &mut Stream, persists: bool) {
+fn work(engine: &mut DeviceEngine, model: &mut [u8], stream: &mut Stream) {
     let turns = 1 + stream.below(400);
     for _ in 0..turns {
         let is_block = stream.below(5) == 0;
@@ -33,26 +33,20 @@ fn work(engine: &mut DeviceEngine, model: &mut [u8], stream: &mut Stream, persis
         engine.finish(ticket, &mut []).unwrap();
         model[at as usize..(at + size) as usize].copy_from_slice(&bytes);
     }
-    if persists {
-        let ticket = engine
-            .submit(Command::Persist, ByteAddr::new(0), Bytes::ZERO)
-            .unwrap();
-        engine.finish(ticket, &mut []).unwrap();
-    }
     // Some events more, and the power is gone in between.
     for _ in 0..stream.below(50) {
         engine.step();
     }
 }
 
-fn check(name: &str, config: &DeviceConfig, persists: bool) {
+fn check(name: &str, config: &DeviceConfig) {
     let place = Place::new(name);
     let mut engine = made(&place, config);
     let image = place.path("image");
     let mut model = vec![0; config.capacity().get() as usize];
     let mut stream = Stream::new(3, name);
     for turn in 0..40 {
-        work(&mut engine, &mut model, &mut stream, persists);
+        work(&mut engine, &mut model, &mut stream);
         drop(engine);
         if turn % 8 == 0 {
             let findings = fsck::check(&image, &mut |_| true).unwrap();
@@ -90,21 +84,19 @@ fn a_killed_process_loses_nothing_of_flash_pages_of_16_kib() {
     check(
         "large_pages",
         &small("bytefs", &[large.as_slice(), &log].concat()),
-        false,
     );
     let through = ["ssd.block_write_ack=programmed"];
     check(
         "large_pages_through",
         &small("cxl", &[large.as_slice(), &through].concat()),
-        false,
     );
 }
 
-/// More pages than frames, so that they are written back too; small ones, so that flash is.
+/// More pages than frames, so that they are written back too; few buffers.
 #[test]
-fn a_killed_process_loses_no_line_that_was_persisted_where_a_battery_keeps_all_dram() {
+fn a_killed_process_loses_no_line_where_a_battery_keeps_all_dram() {
     let config = small("bytefs-cache", &["ssd.dram=128KiB", "ssd.buffers=4"]);
-    check("frames", &config, true);
+    check("frames", &config);
 }
 
 /// An open transaction: what it writes, line by line.
@@ -301,11 +293,11 @@ fn transactions_of_a_hashed_log_beside_a_cache_are_whole_or_absent() {
 
 #[test]
 fn a_log_of_skip_lists_survives_what_was_acknowledged() {
-    check("survives-skip", &small_log(), false);
+    check("survives-skip", &small_log());
 }
 
 #[test]
 fn a_hashed_log_beside_a_cache_survives_what_was_acknowledged() {
     let sets = ["ssd.log.size=32KiB", "ssd.dram=96KiB"];
-    check("survives-hash", &small("skybyte", &sets), false);
+    check("survives-hash", &small("skybyte", &sets));
 }

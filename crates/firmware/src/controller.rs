@@ -86,8 +86,6 @@ pub struct Controller<I = TwoLevelHash> {
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
     stalled_misses: VecDeque<Pending>,
     flushes: Flushes,
-    /// Frames in flight to which lines were written, where frames survive a power cut.
-    dirty_in_flight: Vec<FrameId>,
     past_cache: PastCache,
     /// Requests that arrived and have not been answered.
     outstanding: u64,
@@ -143,7 +141,6 @@ impl<I: LogIndex> Controller<I> {
             hot_pages: HotPages::new(config, frame_count),
             stalled_misses: VecDeque::new(),
             flushes: Flushes::default(),
-            dirty_in_flight: Vec::new(),
             past_cache: PastCache::default(),
             outstanding: 0,
             write_order: WriteOrder::default(),

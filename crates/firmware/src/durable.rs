@@ -14,7 +14,7 @@
 //! say that DRAM is battery-backed and not how its tables are found again.
 
 use crate::platform::BufferId;
-use units::{BlockAddr, FrameId, LineInPage, LogSlot, Lpa, Ppa, TxId};
+use units::{BlockAddr, FrameId, LineInPage, LineMask, LogSlot, Lpa, Ppa, TxId};
 
 /// When something was written, in the order of writes of the device's whole life. 48 bits: 8.9
 /// years of a million writes a second.
@@ -71,6 +71,8 @@ pub struct KeptFrame {
     /// When it became newer than flash and than every buffer of the page that is older. Lines that
     /// are written to the frame later are in it as well.
     pub order: WriteOrder,
+    /// The lines that count: all, or those written so far of a page that comes from flash.
+    pub lines: LineMask,
 }
 
 /// What is known of an erase block.
@@ -100,9 +102,11 @@ pub enum Record {
     Buffered(BufferId, BufferedPage),
     /// The buffer counts for nothing: its page is on flash and mapped, or was written anew.
     Unbuffered(BufferId),
-    /// The frame, which counted for nothing, holds this page from now on, and every line that is
-    /// written to it. Only with [`PowerLossProtection::Dram`](crate::PowerLossProtection::Dram).
+    /// The frame, which counted for nothing, holds these lines from now on, in every version that
+    /// is written to it. Only with [`PowerLossProtection::Dram`](crate::PowerLossProtection::Dram).
     Framed(FrameId, KeptFrame),
+    /// These lines of a frame that counts, count too.
+    FramedMore(FrameId, LineMask),
     /// The frame counts for nothing: a newer copy of its page is durable, or the page was given up.
     Unframed(FrameId),
     /// Entry `at` of the TxLog says that the transaction is committed (ByteFS §4.3).

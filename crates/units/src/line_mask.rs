@@ -67,6 +67,14 @@ impl LineMask {
         }
         result
     }
+    /// A bit for each line, the first one the lowest of the first word.
+    pub const fn words(self) -> [u64; 4] {
+        self.0
+    }
+    /// The set of which these are the words.
+    pub const fn from_words(words: [u64; 4]) -> Self {
+        Self(words)
+    }
     /// The lines in ascending order.
     pub fn iter(self) -> impl Iterator<Item = LineInPage> {
         self.0.into_iter().enumerate().flat_map(|(word, bits)| {

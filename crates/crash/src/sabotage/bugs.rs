@@ -167,6 +167,8 @@ bugs! {
     BatteryAssumed = "battery_assumed" in Promises,
     /// It forgot to record a frame that became dirty.
     FramedForgotten = "framed_forgotten" in Frames,
+    /// It forgot to record lines that ran ahead of their page, and that the page had come.
+    FramedMoreForgotten = "framed_more_forgotten" in Frames,
     /// It recorded a dirty frame before the line was in it.
     FramedBeforeCopy = "framed_before_copy" in Frames,
     /// It forgot that a frame counts no more.

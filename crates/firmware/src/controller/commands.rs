@@ -68,13 +68,13 @@ impl<I: LogIndex> Controller<I> {
         self.answer(response, platform);
     }
 
-    /// With a log that takes every write and buffers that survive, everything that was answered is
-    /// in battery-backed DRAM already.
+    /// With a log that takes every write and buffers that survive, or where frames do, everything
+    /// that was answered is in battery-backed DRAM already.
     fn on_flush<P: Platform>(&mut self, now: Time, request: Request, platform: &mut P) {
         self.stats.flushes += 1;
         let pending = Pending::ready_at(now, request);
         let takes_all = self.log.is_some() && !self.constants.frames_take_writes;
-        if takes_all && self.back_end.is_protected() {
+        if self.constants.keeps_frames || (takes_all && self.back_end.is_protected()) {
             return self.answer_command(now, &pending, platform);
         }
         self.flushes.push(pending);

@@ -1,6 +1,5 @@
 //! Flush on a device without a log, whose data cache has dirty pages, and on one that loses its
-//! page buffers with the power. Where dirty frames survive, [`kept`](super::kept) says what a flush
-//! waits for.
+//! page buffers with the power.
 //!
 //! All flushes that have come until a pass begins are one pass over the frames: each page that is
 //! dirty goes to flash through a buffer, one in flight as soon as it is here. With a battery they
@@ -26,8 +25,6 @@ pub(super) struct Flushes {
     cursor: usize,
     /// The last buffer that was taken when the pass was over.
     last_buffer: Option<u64>,
-    /// Frames in flight that the pass waits for, once it has begun to.
-    awaited: Option<Vec<FrameId>>,
 }
 
 impl Flushes {
@@ -46,33 +43,15 @@ impl Flushes {
     pub(super) fn push(&mut self, flush: Pending) {
         if self.current.is_empty() {
             self.current.push(flush);
-            self.begin_pass();
+            (self.cursor, self.last_buffer) = (0, None);
         } else {
             self.next.push(flush);
         }
     }
 
-    fn begin_pass(&mut self) {
-        (self.cursor, self.last_buffer, self.awaited) = (0, None, None);
-    }
-
-    /// A page has come into its frame.
-    pub(super) fn note_arrival(&mut self, frame: FrameId) {
-        if let Some(awaited) = &mut self.awaited {
-            awaited.retain(|awaited| *awaited != frame);
-        }
-    }
-
-    /// Whether the pass waits for no frame of those that are dirty and in flight as it begins.
-    pub(super) fn wait_for_none(&mut self, in_flight: &[FrameId]) -> bool {
-        self.awaited
-            .get_or_insert_with(|| in_flight.to_vec())
-            .is_empty()
-    }
-
     /// The pass is over: those who waited for it. The next one begins.
     fn end_pass(&mut self) -> Vec<Pending> {
-        self.begin_pass();
+        (self.cursor, self.last_buffer) = (0, None);
         core::mem::replace(&mut self.current, core::mem::take(&mut self.next))
     }
 
@@ -103,9 +82,6 @@ impl<I: LogIndex> Controller<I> {
 
     /// Goes on with the pass; says whether its flushes are done.
     fn pass_is_over<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
-        if self.constants.keeps_frames {
-            return self.flushes.wait_for_none(&self.dirty_in_flight);
-        }
         // With a log that takes every write no frame is dirty.
         let frames = match self.log.is_none() || self.constants.frames_take_writes {
             true => self.cache.frame_count(),

@@ -3,56 +3,61 @@
 //!
 //! A frame counts from the first line that makes it newer than flash until its page is in a buffer,
 //! written anew as a block, or given up. Lines that are written to it meanwhile are in what counts,
-//! each as a whole. A page that is on its way from flash has some lines alone, and does not count
-//! until it is here. So a flush waits for pages in flight that were dirty when it came, and for
-//! nothing else.
+//! each as a whole. Of a page that is on its way from flash the lines count that ran ahead of it;
+//! the others, when it is here. So a flush waits for nothing.
 
 use super::Controller;
+use crate::back_end::Reader;
 use crate::durable::{KeptFrame, Record};
 use crate::log_index::LogIndex;
-use crate::platform::Platform;
-use units::FrameId;
+use crate::platform::{PagePlace, Platform, Request};
+use units::{FrameId, LineMask, Time};
 
 impl<I: LogIndex> Controller<I> {
-    /// The frame is newer than flash and than every buffer of its page from now on, bytes and all.
+    /// The frame, which has the lines of a request, is newer than flash and than every buffer of
+    /// its page from now on.
     #[inline]
-    pub(super) fn dirty_frame<P: Platform>(&mut self, frame: FrameId, platform: &mut P) {
-        if self.constants.keeps_frames && !self.cache.is_dirty(frame) {
-            match self.cache.mshr_of(frame) {
-                Some(_) => self.note_in_flight(frame),
-                None => self.keep_frame(frame, platform),
-            }
+    pub(super) fn dirty_frame<P: Platform>(
+        &mut self,
+        frame: FrameId,
+        request: Request,
+        platform: &mut P,
+    ) {
+        if self.constants.keeps_frames {
+            self.keep_lines(frame, request, platform);
         }
         self.cache.mark_dirty(frame);
     }
 
-    /// A page may have been dirty on its way before, and written as a block since.
-    fn note_in_flight(&mut self, frame: FrameId) {
-        if !self.dirty_in_flight.contains(&frame) {
-            self.dirty_in_flight.push(frame);
+    fn keep_lines<P: Platform>(&mut self, frame: FrameId, request: Request, platform: &mut P) {
+        let in_flight = self.cache.mshr_of(frame);
+        if !self.cache.is_dirty(frame) {
+            let lpa = self.cache.page_in(frame);
+            let lpa = lpa.expect("a frame that is written to has a page");
+            self.write_order = self.write_order.next();
+            let kept = KeptFrame {
+                lpa,
+                order: self.write_order,
+                lines: match in_flight {
+                    Some(mshr) => self.cache.written(mshr),
+                    None => self.constants.all_lines,
+                },
+            };
+            platform.record(Record::Framed(frame, kept));
+        } else if in_flight.is_some() {
+            let mut lines = LineMask::EMPTY;
+            for line in self.lines_of(request) {
+                lines.insert(line);
+            }
+            platform.record(Record::FramedMore(frame, lines));
         }
     }
 
-    fn keep_frame<P: Platform>(&mut self, frame: FrameId, platform: &mut P) {
-        let lpa = self.cache.page_in(frame);
-        let lpa = lpa.expect("a frame that is written to has a page");
-        self.write_order = self.write_order.next();
-        let order = self.write_order;
-        platform.record(Record::Framed(frame, KeptFrame { lpa, order }));
-    }
-
-    /// A page has come into its frame, which counts from now on if lines ran ahead of it.
+    /// A page has come into its frame, all of which counts now if lines ran ahead of it.
     #[inline]
     pub(super) fn keep_arrived<P: Platform>(&mut self, frame: FrameId, platform: &mut P) {
-        if self.dirty_in_flight.is_empty() {
-            return;
-        }
-        if let Some(at) = self.dirty_in_flight.iter().position(|of| *of == frame) {
-            self.dirty_in_flight.swap_remove(at);
-            self.flushes.note_arrival(frame);
-            if self.cache.is_dirty(frame) {
-                self.keep_frame(frame, platform);
-            }
+        if self.constants.keeps_frames && self.cache.is_dirty(frame) {
+            platform.record(Record::FramedMore(frame, self.constants.all_lines));
         }
     }
 
@@ -60,11 +65,46 @@ impl<I: LogIndex> Controller<I> {
     /// page is given up, its older copies first.
     #[inline]
     pub(super) fn unkeep_frame<P: Platform>(&mut self, frame: FrameId, platform: &mut P) {
-        let counts = self.constants.keeps_frames
-            && self.cache.is_dirty(frame)
-            && self.cache.is_resident(frame);
-        if counts {
+        if self.constants.keeps_frames && self.cache.is_dirty(frame) {
             platform.record(Record::Unframed(frame));
         }
+    }
+
+    /// Puts a frame that was kept back where it was. What it lacks of its page comes from a buffer,
+    /// or from flash as before the cut.
+    pub(super) fn restore_frame<P: Platform>(
+        &mut self,
+        now: Time,
+        (frame, kept): (FrameId, KeptFrame),
+        platform: &mut P,
+    ) {
+        let (lpa, all) = (kept.lpa, self.constants.all_lines);
+        let older = match self.back_end.buffer_with(lpa) {
+            _ if kept.lines == all => None,
+            Some(buffer) => Some(PagePlace::Buffer(buffer)),
+            None if self.back_end.is_mapped(lpa) => {
+                return self.fetch_rest(now, (frame, kept), platform);
+            }
+            None => Some(PagePlace::Zero),
+        };
+        self.cache.install(frame, lpa);
+        self.cache.mark_dirty(frame);
+        if let Some(older) = older {
+            platform.copy_page(older, PagePlace::Frame(frame), all.without(kept.lines));
+            platform.record(Record::FramedMore(frame, all));
+        }
+    }
+
+    fn fetch_rest<P: Platform>(
+        &mut self,
+        now: Time,
+        (frame, kept): (FrameId, KeptFrame),
+        platform: &mut P,
+    ) {
+        let mshr = self.cache.begin_fetch(kept.lpa, frame);
+        self.cache.add_written(mshr, kept.lines);
+        self.cache.mark_dirty(frame);
+        self.back_end
+            .read(now, kept.lpa, Reader::Mshr(mshr), platform);
     }
 }

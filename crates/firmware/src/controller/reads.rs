@@ -41,7 +41,7 @@ impl<I: LogIndex> Controller<I> {
         if matches!(request.op, RequestOp::Own { .. }) {
             let (lpa, _) = self.split(request.line);
             if let Some(frame) = self.cache.find(lpa) {
-                self.dirty_frame(frame, platform);
+                self.dirty_frame(frame, request, platform);
             }
         }
     }

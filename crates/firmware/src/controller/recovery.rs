@@ -4,7 +4,7 @@
 //! the order of their writes: the half of the latest one is active, and if the other one has lines
 //! too, it was being compacted, which begins again. A page that a buffer has is programmed again,
 //! and log lines that are older than it count no more. A frame that was kept is in the data cache
-//! again, dirty, unless a buffer is newer. Then the device serves.
+//! again, dirty, unless a buffer is newer; what it lacks of its page is fetched. Then the device serves.
 //!
 //! Power may fail again at any moment of it: what is dropped here counted for nothing already, as
 //! something newer or no commit says, so whoever recovers next comes to the same.
@@ -55,7 +55,9 @@ impl<I: LogIndex> Controller<I> {
             log.restore(&survivors.lines, platform);
         }
         controller.restore_buffers(now, &survivors.buffers, platform);
-        controller.restore_frames(&survivors.frames);
+        for (frame, kept) in survivors.frames.into_values() {
+            controller.restore_frame(now, (frame, kept), platform);
+        }
         controller.pump_log(now, platform);
         controller.settle(now, platform);
         Ok(controller)
@@ -131,13 +133,6 @@ impl<I: LogIndex> Controller<I> {
     ) {
         if let Some(log) = self.log.as_mut() {
             log.restore_commits(durable.committed().collect(), is_log_empty, platform);
-        }
-    }
-
-    fn restore_frames(&mut self, frames: &BTreeMap<Lpa, (FrameId, KeptFrame)>) {
-        for (lpa, (frame, _)) in frames {
-            self.cache.install(*frame, *lpa);
-            self.cache.mark_dirty(*frame);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::log::TX_LOG_ENTRY;
 use crate::platform::BufferId;
 use alloc::vec::Vec;
 use core::fmt;
-use units::{FrameId, LogSlot, Lpa};
+use units::{FrameId, LineMask, LogSlot, Lpa};
 
 /// Why tables are none that a controller of this configuration has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,8 @@ pub enum UnsoundState {
     LinesAtOnce(LogSlot, LogSlot),
     /// Nor of this buffer and another one, or a line.
     BufferAtOnce(BufferId, WriteOrder),
-    /// The page has no place in the frame, or no frame counts on such a device.
+    /// The page has no place in the frame, or lines that it has not, or more pages were on their way
+    /// than can be, or no frame counts on such a device.
     NoSuchFrame(FrameId, Lpa),
     /// Nobody can say whether the frame or what else has this order was written last.
     FrameAtOnce(FrameId, WriteOrder),
@@ -180,8 +181,12 @@ fn check_frames<D: Durable>(
     let keeps_frames = config.ssd.power_loss_protection.keeps_frames();
     let shape = keeps_frames.then(|| config.ssd.cache_shape(page));
     let mut of_frames = Vec::new();
+    let (all, mut in_flight) = (LineMask::full(page), 0);
     for (frame, kept) in durable.framed() {
-        let has_place = shape.is_some_and(|shape| shape.has_place(frame, kept.lpa));
+        in_flight += u32::from(kept.lines != all);
+        let has_place = shape.is_some_and(|shape| shape.has_place(frame, kept.lpa))
+            && kept.lines.without(all).is_empty()
+            && in_flight <= config.ssd.cache.mshr_count;
         if kept.lpa.get() >= pages || !has_place {
             judge(UnsoundState::NoSuchFrame(frame, kept.lpa))?;
         }

@@ -196,7 +196,7 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         let done = self.update_frame(room_at, frame, pending.request, platform);
-        self.dirty_frame(frame, platform);
+        self.dirty_frame(frame, pending.request, platform);
         let breakdown = Breakdown {
             stall: at - pending.cache_ready,
             index: pending.cache_ready - pending.arrived,

@@ -35,6 +35,11 @@ impl Tables {
                 let old = self.frames.insert(frame, kept);
                 assert!(old.is_none(), "{frame} is kept while it counts");
             }
+            Record::FramedMore(frame, lines) => {
+                let kept = self.frames.get_mut(&frame);
+                let kept = kept.expect("more of a frame counts if something does");
+                kept.lines = kept.lines.union(lines);
+            }
             Record::Unframed(frame) => {
                 self.frames.remove(&frame);
             }
