@@ -1,5 +1,5 @@
-//! Dirty frames of the data cache that survive a power cut (`ssd.power_loss_protection = dram`): the
-//! device of ByteFS's competitors, all of whose DRAM has a battery (ByteFS §4.2, §5.1).
+//! Dirty frames of the data cache that survive a power cut (`ssd.power_loss_protection = dram`):
+//! the device of ByteFS's competitors, all of whose DRAM has a battery (ByteFS §4.2, §5.1).
 //!
 //! A frame counts from the first line that makes it newer than flash until its page is in a buffer,
 //! written anew as a block, or given up. Lines that are written to it meanwhile are in what counts,

@@ -4,7 +4,8 @@
 //! the order of their writes: the half of the latest one is active, and if the other one has lines
 //! too, it was being compacted, which begins again. A page that a buffer has is programmed again,
 //! and log lines that are older than it count no more. A frame that was kept is in the data cache
-//! again, dirty, unless a buffer is newer; what it lacks of its page is fetched. Then the device serves.
+//! again, dirty, unless a buffer is newer; what it lacks of its page is fetched. Then the device
+//! serves.
 //!
 //! Power may fail again at any moment of it: what is dropped here counted for nothing already, as
 //! something newer or no commit says, so whoever recovers next comes to the same.

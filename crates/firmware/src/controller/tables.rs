@@ -29,8 +29,8 @@ pub enum UnsoundState {
     LinesAtOnce(LogSlot, LogSlot),
     /// Nor of this buffer and another one, or a line.
     BufferAtOnce(BufferId, WriteOrder),
-    /// The page has no place in the frame, or lines that it has not, or more pages were on their way
-    /// than can be, or no frame counts on such a device.
+    /// The page has no place in the frame, or lines that it has not, or more pages were on their
+    /// way than can be, or no frame counts on such a device.
     NoSuchFrame(FrameId, Lpa),
     /// Nobody can say whether the frame or what else has this order was written last.
     FrameAtOnce(FrameId, WriteOrder),
