@@ -2,11 +2,12 @@
 //! they are read again.
 //!
 //! Bytes survive where they are (log slots, page buffers, frames that are kept, flash); what they
-//! mean is in the firmware's tables, which do not. So every change of meaning is a [`Record`], handed to
-//! [`Platform::record`](crate::Platform::record): small, wholly there or not at all after a cut,
-//! and never before the copies that came before it. Recovery reads the tables that the records
-//! make up through [`Durable`] and builds the firmware's own anew. A record never says how the
-//! firmware arranges its tables, so an index or a policy can change and an image stays readable.
+//! mean is in the firmware's tables, which do not. So every change of meaning is a [`Record`],
+//! handed to [`Platform::record`](crate::Platform::record): small, wholly there or not at all after
+//! a cut, and never before the copies that came before it. Recovery reads the tables that the
+//! records make up through [`Durable`] and builds the firmware's own anew. A record never says how
+//! the firmware arranges its tables, so an index or a policy can change and an image stays
+//! readable.
 //!
 //! Which of two copies of a line is newer is decided by [`WriteOrder`] alone.
 //!
