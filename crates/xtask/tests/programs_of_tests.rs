@@ -1,7 +1,9 @@
 //! A crate whose tests are one program names them itself: a file that `tests/all.rs` does not name
 //! would be no test, and nobody would be told. Nor would an example in a comment be, of a crate
-//! that says that it has none: to look for them costs a run of the compiler for each crate.
+//! that says that it has none: to look for them costs a run of the compiler for each crate. Nor
+//! would a test be in a target that says `test = false`.
 
+use toml::Table;
 use xtask::{Source, sources};
 
 /// Files of tests that their crate's `tests/all.rs` does not name, and how many files it names.
@@ -114,4 +116,96 @@ fn an_example_that_is_no_test_is_complained_of() {
     ]);
     let said = "crates/a/src/lib.rs:3: take `doctest = false` out of crates/a/Cargo.toml";
     assert_eq!((unheard, count), (vec![said.to_owned()], 2));
+}
+
+/// Tests of targets that say `test = false`, and how many files have tests. Without a tested
+/// library a package's files are untested; beside one, those that the library does not name.
+fn unrun(sources: &[Source]) -> (Vec<String>, usize) {
+    let (mut unrun, mut count) = (Vec::new(), 0);
+    for manifest in sources {
+        let Some(folder) = manifest.name.strip_suffix("Cargo.toml") else {
+            continue;
+        };
+        let table: Table = manifest.text.parse().expect("a manifest is TOML");
+        let is_tested = |target: Option<&toml::Value>| {
+            let told = target.and_then(|target| target.get("test")?.as_bool());
+            told.unwrap_or(true)
+        };
+        let bins = table.get("bin").and_then(|bins| bins.as_array());
+        let is_lib_tested = is_tested(table.get("lib"));
+        let is_bin_tested = bins.is_none_or(|bins| bins.iter().all(|bin| is_tested(Some(bin))));
+        let inner = |source: &'_ Source| -> Option<String> {
+            let name = source.name.strip_prefix(folder)?.strip_prefix("src/")?;
+            let module = name.split('/').next()?.trim_end_matches(".rs");
+            source.is_one_of(&[".rs"]).then(|| module.to_owned())
+        };
+        let main = sources
+            .iter()
+            .find(|one| one.name == format!("{folder}src/main.rs"));
+        let lib = sources
+            .iter()
+            .find(|one| one.name == format!("{folder}src/lib.rs"));
+        let names = |file: Option<&Source>, module: &str| {
+            let said = format!("mod {module};");
+            file.is_some_and(|file| file.text.lines().any(|line| line.ends_with(&said)))
+        };
+        for source in sources {
+            let Some(module) = inner(source) else {
+                continue;
+            };
+            if !source
+                .text
+                .lines()
+                .any(|line| line.trim_start() == "#[test]")
+            {
+                continue;
+            }
+            count += 1;
+            let is_of_main = module == "main" || names(main, &module);
+            let is_of_lib = module == "lib" || names(lib, &module);
+            if is_of_main && is_bin_tested || is_of_lib && is_lib_tested {
+                continue;
+            }
+            unrun.push(format!(
+                "{}: no program of tests has its tests",
+                source.name
+            ));
+        }
+    }
+    (unrun, count)
+}
+
+#[test]
+fn every_test_is_in_a_program() {
+    let (unrun, count) = unrun(&sources());
+    assert!(unrun.is_empty(), "\n{}\n", unrun.join("\n"));
+    assert!(count > 0, "no file has tests");
+}
+
+#[test]
+fn a_test_that_no_program_has_is_complained_of() {
+    let source = |name: &str, text: &str| Source {
+        name: name.into(),
+        text: text.into(),
+    };
+    let test = "#[test]\nfn a() {}\n";
+    let (unrun, count) = unrun(&[
+        source("crates/a/Cargo.toml", "[lib]\ntest = false\n"),
+        source("crates/a/src/lib.rs", "pub mod b;\n"),
+        source("crates/a/src/b/tests.rs", test),
+        source(
+            "crates/c/Cargo.toml",
+            "[[bin]]\nname = \"c\"\ntest = false\n",
+        ),
+        source("crates/c/src/lib.rs", "pub mod kept;\n"),
+        source("crates/c/src/kept.rs", test),
+        source("crates/c/src/main.rs", "mod lost;\n"),
+        source("crates/c/src/lost.rs", test),
+    ]);
+    let said = ["crates/a/src/b/tests.rs", "crates/c/src/lost.rs"];
+    assert_eq!(
+        unrun,
+        said.map(|name| format!("{name}: no program of tests has its tests"))
+    );
+    assert_eq!(count, 3);
 }
