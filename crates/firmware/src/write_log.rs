@@ -311,14 +311,31 @@ impl<I: LogIndex> WriteLog<I> {
         lines.filter(move |(_, slot)| *slot < before)
     }
 
-    /// Forgets lines of a page in the active half, because they are on flash.
-    pub fn drop_active_lines(&mut self, lpa: Lpa, lines: LineMask) {
+    /// Whether compaction of a page takes this line.
+    pub fn compacts_line(&self, lpa: Lpa, line: LineInPage, before: Option<LogSlot>) -> bool {
+        let is_before = |slot| before.is_some_and(|before| slot < before);
+        self.find_sealed(lpa, line).is_some()
+            || before.is_some() && self.active().index.find(lpa, line).is_some_and(is_before)
+    }
+
+    /// Forgets the lines of a page in the active half that are in slots before this one, because
+    /// they are on flash; `gone` is told of each slot. Mostly that is all lines of the page.
+    pub fn drop_merged_lines(&mut self, lpa: Lpa, before: LogSlot, mut gone: impl FnMut(LogSlot)) {
         let index = &mut self.halves[self.active].index;
-        if index.lines(lpa).all(|(line, _)| lines.contains(line)) {
+        let (mut dropped, mut are_all) = (LineMask::EMPTY, true);
+        for (line, slot) in index.lines(lpa) {
+            if slot < before {
+                gone(slot);
+                dropped.insert(line);
+            } else {
+                are_all = false;
+            }
+        }
+        if are_all {
             index.remove_page(lpa);
             return;
         }
-        for line in lines.iter() {
+        for line in dropped.iter() {
             index.remove_line(lpa, line);
         }
     }
@@ -531,8 +548,15 @@ mod tests {
         );
         assert_eq!(log.mask_to_compact(page, Some(before)).count(), 2);
         assert_eq!(log.mask_to_compact(page, None).count(), 2);
+        assert!(log.compacts_line(page, B, None) && log.compacts_line(page, A, None));
         log.drop_sealed_page(page);
-        log.drop_active_lines(page, [A].into_iter().collect());
+        assert!(!log.compacts_line(page, A, None) && log.compacts_line(page, A, Some(before)));
+        let mut gone = Vec::new();
+        log.drop_merged_lines(page, before, |slot| gone.push(slot));
+        assert_eq!(gone, [newer], "what came later stays");
+        assert!(log.compacts_line(page, B, Some(log.next_slot())));
+        assert!(!log.compacts_line(page, B, Some(newest)), "it came later");
+        assert!(!log.compacts_line(page, A, Some(log.next_slot())));
         assert_eq!((log.find(page, A), log.find(page, B)), (None, Some(newest)));
         log.release_sealed();
         log.seal();

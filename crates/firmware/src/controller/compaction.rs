@@ -140,10 +140,9 @@ impl<I: LogIndex> Controller<I> {
             return self.give_up_page(at, buffer, platform);
         }
         log.begin_to_collect(lpa);
-        let taken = log.mask_to_compact(lpa);
         if let Some(frame) = self.cache.find_resident(lpa) {
             self.stats.compacted_cached_pages += 1;
-            self.stats.compacted_lines += u64::from(taken.count());
+            self.stats.compacted_lines += u64::from(log.mask_to_compact(lpa).count());
             let (from, to) = (PagePlace::Frame(frame), PagePlace::Buffer(buffer));
             platform.copy_page(from, to, self.constants.all_lines);
             if self.cache.is_dirty(frame) {
@@ -160,9 +159,9 @@ impl<I: LogIndex> Controller<I> {
         } else if let Some(older) = self.back_end.buffer_with(lpa) {
             // A page written through the block port is on its way to flash.
             self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
-        } else if taken == self.constants.all_lines
-            || !self.back_end.is_mapped(lpa)
+        } else if !self.back_end.is_mapped(lpa)
             || log.is_at_hand(lpa)
+            || log.compacts_all(lpa, self.constants.all_lines)
         {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {

@@ -225,6 +225,16 @@ impl<I: LogIndex> Log<I> {
         self.lines.mask_to_compact(lpa, self.merged_before(lpa))
     }
 
+    /// Whether these are `all` lines of the page. Most pages have not even the first one, which two
+    /// lookups tell without a way through all lines.
+    #[inline]
+    pub(crate) fn compacts_all(&self, lpa: Lpa, all: LineMask) -> bool {
+        let before = self.merged_before(lpa);
+        let first = LineInPage::new(0);
+        self.lines.compacts_line(lpa, first, before)
+            && self.lines.mask_to_compact(lpa, before) == all
+    }
+
     /// Whether compaction of a page needs no older copy of it. Its program goes past a die then.
     #[inline]
     pub(crate) fn is_at_hand(&self, lpa: Lpa) -> bool {
@@ -250,12 +260,8 @@ impl<I: LogIndex> Log<I> {
         let Some(merged) = self.merged_before(lpa) else {
             return;
         };
-        let mut gone = LineMask::EMPTY;
-        for (line, slot) in self.lines.merged_lines(lpa, merged) {
-            platform.record(Record::Dropped(slot));
-            gone.insert(line);
-        }
-        self.lines.drop_active_lines(lpa, gone);
+        let gone = |slot| platform.record(Record::Dropped(slot));
+        self.lines.drop_merged_lines(lpa, merged, gone);
         self.compaction.merged.change(lpa, |_| Leaves::Yes);
     }
 

@@ -50,18 +50,29 @@ impl<E: Copy> Heap<E> {
         Some(first)
     }
 
-    /// Puts an entry in the place of the first and lets it sink.
+    /// Puts an entry in the place of the first and lets it sink. A child's key is read once: what
+    /// block commands of many pages schedule comes late, and sinks through all levels.
     fn sift_down(&mut self, entry: Entry<E>) {
-        let heap = &mut self.0;
+        let heap = self.0.as_mut_slice();
+        let key = entry.key();
         let mut index = 0;
         loop {
             let first_child = index * ARITY + 1;
             let end = (first_child + ARITY).min(heap.len());
-            let children = first_child..end;
-            let Some(least) = children.min_by_key(|child| heap[*child].key()) else {
+            let Some((first, others)) = heap
+                .get(first_child..end)
+                .and_then(|children| children.split_first())
+            else {
                 break;
             };
-            if heap[least].key() >= entry.key() {
+            let (mut least, mut least_key) = (first_child, first.key());
+            for (nth, child) in others.iter().enumerate() {
+                let key = child.key();
+                if key < least_key {
+                    (least, least_key) = (first_child + 1 + nth, key);
+                }
+            }
+            if least_key >= key {
                 break;
             }
             heap[index] = heap[least];
