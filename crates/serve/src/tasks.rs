@@ -6,6 +6,7 @@
 
 use crate::bell::Bell;
 use crate::order::{Extent, Order};
+use crate::progress::{Memory, Progress};
 use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -22,8 +23,8 @@ use std::task::{Wake, Waker};
 pub(crate) trait Job: Sized {
     /// What comes of it.
     type Done;
-    /// What a task keeps from one job to the next: a buffer.
-    type Memory: Default;
+    /// What a task keeps from one job to the next.
+    type Memory: Memory;
 
     /// Has the device do it.
     fn perform<D: Device>(
@@ -42,6 +43,7 @@ pub(crate) trait Job: Sized {
 struct Exchange<J: Job> {
     job: RefCell<Option<J>>,
     done: RefCell<Option<J::Done>>,
+    progress: Rc<Progress>,
 }
 
 struct Task<'d, J: Job> {
@@ -125,6 +127,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         let exchange = Rc::new(Exchange {
             job: RefCell::new(None),
             done: RefCell::new(None),
+            progress: Rc::default(),
         });
         let index = self.tasks.len();
         if index.is_multiple_of(GROUP) {
@@ -150,6 +153,9 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             .as_mut()
             .poll(&mut Context::from_waker(&task.waker));
         let Some(done) = task.exchange.done.take() else {
+            if let Some(end) = task.exchange.progress.news() {
+                self.order.reached(index, end);
+            }
             return;
         };
         self.finished.push_back(done);
@@ -203,7 +209,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
 }
 
 async fn work<D: Device, J: Job>(device: &D, exchange: Rc<Exchange<J>>) -> Infallible {
-    let mut memory = J::Memory::default();
+    let mut memory = J::Memory::new(&exchange.progress);
     loop {
         let job = poll_fn(|_| {
             let job = exchange.job.borrow_mut().take();

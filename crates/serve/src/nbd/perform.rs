@@ -4,9 +4,11 @@ use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
 use crate::order::Extent;
-use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
+use crate::progress::Progress;
+use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, pieces};
 use crate::tasks::Job;
 use port::{Acknowledge, Device, DeviceError};
+use std::rc::Rc;
 use units::{ByteAddr, Bytes};
 
 /// A request of a client, for the device.
@@ -22,11 +24,11 @@ pub(super) struct Submission {
 
 impl Job for Submission {
     type Done = Done;
-    type Memory = ();
+    type Memory = Rc<Progress>;
 
-    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+    async fn perform<D: Device>(mut self, device: &D, progress: &mut Rc<Progress>) -> Done {
         let cookie = self.request.cookie;
-        let outcome = perform(device, self.request.command, &mut self.buffer).await;
+        let outcome = perform(device, self.request.command, &mut self.buffer, progress).await;
         Done {
             connection: self.connection,
             cookie,
@@ -78,6 +80,7 @@ async fn perform(
     device: &impl Device,
     command: Command,
     buffer: &mut Vec<u8>,
+    progress: &Progress,
 ) -> Result<Answer, DeviceError> {
     match command {
         Command::Read { at, size } => {
@@ -96,7 +99,7 @@ async fn perform(
         Command::Trim { at, size, when } => {
             for (at, size) in pieces(at, size, PIECE) {
                 device.trim(at, size).await?;
-                give_way().await;
+                progress.passed(at, size).await;
             }
             persist(device, when).await?;
         }
@@ -106,7 +109,7 @@ async fn perform(
                 device
                     .write_blocks(at, zeroes, Acknowledge::Accepted)
                     .await?;
-                give_way().await;
+                progress.passed(at, size).await;
             }
             persist(device, when).await?;
         }
