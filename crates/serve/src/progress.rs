@@ -15,6 +15,8 @@ pub(crate) const STRETCH: Bytes = Bytes::from_mib(16);
 pub(crate) struct Progress {
     /// All below is done, if that has changed by a stretch.
     news: Cell<Option<u64>>,
+    /// The job is to be polled again in a while.
+    is_late: Cell<bool>,
 }
 
 impl Progress {
@@ -26,6 +28,25 @@ impl Progress {
             self.news.set(Some(end));
         }
         give_way().await;
+    }
+
+    /// Goes on when the task is polled again, in a while: for what ends without a wake.
+    pub async fn later(&self) {
+        let mut has_waited = false;
+        poll_fn(|_| {
+            if has_waited {
+                return Poll::Ready(());
+            }
+            has_waited = true;
+            self.is_late.set(true);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Whether the job has just asked to be polled again in a while.
+    pub fn asks_for_later(&self) -> bool {
+        self.is_late.take()
     }
 
     /// Up to where all is done, if nobody has been told so yet.

@@ -57,6 +57,8 @@ pub(crate) struct Tasks<'d, D, J: Job> {
     device: &'d D,
     tasks: Vec<Task<'d, J>>,
     free: Vec<usize>,
+    /// Tasks that are to be polled again in a while.
+    late: Vec<usize>,
     /// Tasks that have a job.
     running: usize,
     order: Order<J>,
@@ -74,6 +76,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             device,
             tasks: Vec::new(),
             free: Vec::new(),
+            late: Vec::new(),
             running: 0,
             order: Order::default(),
             woken: Vec::new(),
@@ -153,7 +156,11 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             .as_mut()
             .poll(&mut Context::from_waker(&task.waker));
         let Some(done) = task.exchange.done.take() else {
-            if let Some(end) = task.exchange.progress.news() {
+            let progress = &task.exchange.progress;
+            if progress.asks_for_later() {
+                self.late.push(index);
+            }
+            if let Some(end) = progress.news() {
                 self.order.reached(index, end);
             }
             return;
@@ -182,6 +189,19 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             }
         }
         is_any
+    }
+
+    /// Whether a job is to be polled again in a while.
+    pub fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Polls those that asked for that before.
+    pub fn poll_late(&mut self) {
+        for index in core::mem::take(&mut self.late) {
+            self.poll(index);
+            self.start_waiting();
+        }
     }
 
     /// Turns the device at most so often, as long as something is under way and the device gets on,

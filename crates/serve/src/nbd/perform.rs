@@ -6,9 +6,11 @@ use super::wire::Errno;
 use crate::order::Extent;
 use crate::progress::Progress;
 use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, pieces};
+use crate::server::now;
 use crate::tasks::Job;
-use port::{Acknowledge, Device, DeviceError};
+use port::{Acknowledge, Conflict, Device, DeviceError, Payload};
 use std::rc::Rc;
+use std::time::Instant;
 use units::{ByteAddr, Bytes};
 
 /// A request of a client, for the device.
@@ -20,6 +22,8 @@ pub(super) struct Submission {
     pub weight: usize,
     /// For what is read.
     pub buffer: Vec<u8>,
+    /// How long it waits for a transaction that stands against it.
+    pub until: Instant,
 }
 
 impl Job for Submission {
@@ -28,7 +32,14 @@ impl Job for Submission {
 
     async fn perform<D: Device>(mut self, device: &D, progress: &mut Rc<Progress>) -> Done {
         let cookie = self.request.cookie;
-        let outcome = perform(device, self.request.command, &mut self.buffer, progress).await;
+        let outcome = {
+            let port = Port {
+                device,
+                progress,
+                until: self.until,
+            };
+            perform(&port, self.request.command, &mut self.buffer).await
+        };
         Done {
             connection: self.connection,
             cookie,
@@ -76,60 +87,92 @@ pub(super) enum Answer {
     Done,
 }
 
+/// The device, of which nobody waits for a transaction that its host may never end.
+struct Port<'a, D> {
+    device: &'a D,
+    progress: &'a Progress,
+    until: Instant,
+}
+
+impl<D: Device> Port<'_, D> {
+    /// Changes a range. Where a transaction that is open stands against it, it is tried again until
+    /// that has ended, but not for ever. What the device is not left with is not done later.
+    async fn change<'p>(
+        &self,
+        command: port::Command,
+        at: ByteAddr,
+        payload: impl Fn() -> Payload<'p>,
+    ) -> Result<(), DeviceError> {
+        loop {
+            let request = self
+                .device
+                .request(command, at, payload(), Conflict::Refuse);
+            let Err(error) = request.await else {
+                return Ok(());
+            };
+            let may_pass = matches!(error, DeviceError::Locked { .. } | DeviceError::LogFull);
+            if !may_pass || now() >= self.until {
+                return Err(error);
+            }
+            self.progress.later().await;
+        }
+    }
+
+    async fn persist(&self, when: Acknowledge) -> Result<(), DeviceError> {
+        if when == Acknowledge::Durable {
+            self.device.flush().await?;
+        }
+        Ok(())
+    }
+}
+
 async fn perform(
-    device: &impl Device,
+    port: &Port<'_, impl Device>,
     command: Command,
     buffer: &mut Vec<u8>,
-    progress: &Progress,
 ) -> Result<Answer, DeviceError> {
     match command {
         Command::Read { at, size } => {
             // Bounded by the largest payload.
             buffer.resize(ROOM + size.get() as usize, 0);
-            device.read_blocks(at, &mut buffer[ROOM..]).await?;
+            port.device.read_blocks(at, &mut buffer[ROOM..]).await?;
             return Ok(Answer::Read(at));
         }
         Command::Write { at, bytes, when } => {
             *buffer = bytes;
-            device.write_blocks(at, buffer, when).await?;
+            let command = port::Command::WriteBlocks(when);
+            port.change(command, at, || Payload::Out(buffer)).await?;
         }
         Command::Flush => {
-            device.flush().await?;
+            port.device.flush().await?;
         }
         Command::Trim { at, size, when } => {
             for (at, size) in pieces(at, size, PIECE) {
-                device.trim(at, size).await?;
-                progress.passed(at, size).await;
+                let trim = port::Command::Trim;
+                port.change(trim, at, || Payload::None(size)).await?;
+                port.progress.passed(at, size).await;
             }
-            persist(device, when).await?;
+            port.persist(when).await?;
         }
         Command::Zero { at, size, when } => {
+            let write = port::Command::WriteBlocks(Acknowledge::Accepted);
             for (at, size) in pieces(at, size, ZERO_PIECE) {
                 let zeroes = &ZEROES[..size.get() as usize];
-                device
-                    .write_blocks(at, zeroes, Acknowledge::Accepted)
-                    .await?;
-                progress.passed(at, size).await;
+                port.change(write, at, || Payload::Out(zeroes)).await?;
+                port.progress.passed(at, size).await;
             }
-            persist(device, when).await?;
+            port.persist(when).await?;
         }
     }
     Ok(Answer::Done)
 }
 
-async fn persist(device: &impl Device, when: Acknowledge) -> Result<(), DeviceError> {
-    if when == Acknowledge::Durable {
-        device.flush().await?;
-    }
-    Ok(())
-}
-
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
     let errno = match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
-        DeviceError::Locked { .. }
-        | DeviceError::Deadlock { .. }
-        | DeviceError::LogFull
+        // What may go well later is not what is never permitted.
+        DeviceError::Locked { .. } | DeviceError::LogFull => Errno::Io,
+        DeviceError::Deadlock { .. }
         | DeviceError::TooLarge { .. }
         | DeviceError::BeyondReservation { .. }
         | DeviceError::LateReservation { .. }

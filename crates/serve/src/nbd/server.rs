@@ -30,6 +30,9 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a server that stops waits for its clients to take their answers.
     pub drain: Duration,
+    /// How long a request waits, from when it came, for a transaction of another protocol's client
+    /// that has written there.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -38,6 +41,7 @@ impl Default for Limits {
             connections: 32,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
+            patience: Duration::from_secs(5),
         }
     }
 }
@@ -212,6 +216,7 @@ impl Clients {
 
     /// Hands what a client asks for to the device, as far as there is room.
     fn submit<D: Device + Drive>(&mut self, place: usize, tasks: &mut Tasks<'_, D, Submission>) {
+        let until = now() + self.limits.patience;
         while let Some((connection, _)) = &mut self.connections[place]
             && let Some(received) = connection.next(&mut self.buffers)
         {
@@ -231,6 +236,7 @@ impl Clients {
                         request,
                         weight,
                         buffer: self.buffers.take(),
+                        until,
                     });
                 }
             }
