@@ -11,15 +11,30 @@ use units::{ByteAddr, Bytes};
 pub(crate) const STRETCH: Bytes = Bytes::from_mib(16);
 
 /// What a task and its job tell each other while the job is done.
-#[derive(Default)]
 pub(crate) struct Progress {
     /// All below is done, if that has changed by a stretch.
     news: Cell<Option<u64>>,
     /// The job is to be polled again in a while.
     is_late: Cell<bool>,
+    /// The server stops, for all of its tasks.
+    is_stopping: Rc<Cell<bool>>,
 }
 
 impl Progress {
+    /// Of a task whose server stops when this says so.
+    pub fn new(is_stopping: &Rc<Cell<bool>>) -> Self {
+        Self {
+            news: Cell::default(),
+            is_late: Cell::default(),
+            is_stopping: Rc::clone(is_stopping),
+        }
+    }
+
+    /// Whether the server stops: a job in pieces begins none any more.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.get()
+    }
+
     /// A piece is done and all that the job has below it, in the order of addresses. Gives way
     /// once.
     pub async fn passed(&self, at: ByteAddr, size: Bytes) {

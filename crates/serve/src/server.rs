@@ -305,6 +305,7 @@ where
 
     /// Ends what the device has and waits for clients to take their answers.
     fn stop(&mut self) -> Result<(), ServerError> {
+        self.tasks.stop();
         self.protocol.stop(&mut self.tasks);
         let end = now() + self.rhythm.drain;
         while !(self.tasks.is_empty() && self.protocol.is_quiet()) && now() < end {

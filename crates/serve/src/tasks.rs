@@ -12,7 +12,7 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use port::{Device, Drive, Turned};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ pub(crate) struct Tasks<'d, D, J: Job> {
     free: Vec<usize>,
     /// Tasks that are to be polled again in a while.
     late: Vec<usize>,
+    is_stopping: Rc<Cell<bool>>,
     /// Tasks that have a job.
     running: usize,
     order: Order<J>,
@@ -77,6 +78,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             tasks: Vec::new(),
             free: Vec::new(),
             late: Vec::new(),
+            is_stopping: Rc::default(),
             running: 0,
             order: Order::default(),
             woken: Vec::new(),
@@ -130,7 +132,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         let exchange = Rc::new(Exchange {
             job: RefCell::new(None),
             done: RefCell::new(None),
-            progress: Rc::default(),
+            progress: Rc::new(Progress::new(&self.is_stopping)),
         });
         let index = self.tasks.len();
         if index.is_multiple_of(GROUP) {
@@ -189,6 +191,11 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             }
         }
         is_any
+    }
+
+    /// Jobs in pieces are to begin none any more: a client may have asked for hours.
+    pub fn stop(&self) {
+        self.is_stopping.set(true);
     }
 
     /// Whether a job is to be polled again in a while.

@@ -43,7 +43,11 @@ impl Job for Submission {
         Done {
             connection: self.connection,
             cookie,
-            outcome: outcome.map_err(|error| refusal(cookie, &error)),
+            outcome: match outcome {
+                Ok(Some(answer)) => Ok(answer),
+                Ok(None) => Err(Refusal::too_late(cookie, "a part of it may be done")),
+                Err(error) => Err(refusal(cookie, &error)),
+            },
             buffer: self.buffer,
             weight: self.weight,
         }
@@ -126,17 +130,18 @@ impl<D: Device> Port<'_, D> {
     }
 }
 
+/// Nothing if the server stops, and a part may be done.
 async fn perform(
     port: &Port<'_, impl Device>,
     command: Command,
     buffer: &mut Vec<u8>,
-) -> Result<Answer, DeviceError> {
+) -> Result<Option<Answer>, DeviceError> {
     match command {
         Command::Read { at, size } => {
             // Bounded by the largest payload.
             buffer.resize(ROOM + size.get() as usize, 0);
             port.device.read_blocks(at, &mut buffer[ROOM..]).await?;
-            return Ok(Answer::Read(at));
+            return Ok(Some(Answer::Read(at)));
         }
         Command::Write { at, bytes, when } => {
             *buffer = bytes;
@@ -148,6 +153,9 @@ async fn perform(
         }
         Command::Trim { at, size, when } => {
             for (at, size) in pieces(at, size, PIECE) {
+                if port.progress.is_stopping() {
+                    return Ok(None);
+                }
                 let trim = port::Command::Trim;
                 port.change(trim, at, || Payload::None(size)).await?;
                 port.progress.passed(at, size).await;
@@ -157,6 +165,9 @@ async fn perform(
         Command::Zero { at, size, when } => {
             let write = port::Command::WriteBlocks(Acknowledge::Accepted);
             for (at, size) in pieces(at, size, ZERO_PIECE) {
+                if port.progress.is_stopping() {
+                    return Ok(None);
+                }
                 let zeroes = &ZEROES[..size.get() as usize];
                 port.change(write, at, || Payload::Out(zeroes)).await?;
                 port.progress.passed(at, size).await;
@@ -164,7 +175,7 @@ async fn perform(
             port.persist(when).await?;
         }
     }
-    Ok(Answer::Done)
+    Ok(Some(Answer::Done))
 }
 
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {

@@ -4,7 +4,6 @@ use super::Export;
 use super::connection::{Connection, Received};
 use super::perform::{Done, Submission};
 use super::request::{Cookie, Refusal};
-use super::wire::Errno;
 use crate::address::Listener;
 use crate::bell::Bell;
 use crate::output::Buffers;
@@ -245,15 +244,10 @@ impl Clients {
 }
 
 fn too_late(connection: usize, cookie: Cookie, weight: usize) -> Done {
-    let refusal = Refusal {
-        cookie,
-        errno: Errno::Shutdown,
-        message: "the server stops; what it acknowledged is kept".to_string(),
-    };
     Done {
         connection,
         cookie,
-        outcome: Err(refusal),
+        outcome: Err(Refusal::too_late(cookie, "what it acknowledged is kept")),
         buffer: Vec::new(),
         weight,
     }

@@ -57,6 +57,8 @@ pub(super) enum Answer {
     Begun(TxId),
     /// A compare has found other bytes.
     Different,
+    /// The server stops; a part may be done.
+    Unfinished,
 }
 
 impl Job for Submission {
@@ -139,10 +141,12 @@ async fn perform(
             when,
             may_deallocate,
         } => {
-            if may_deallocate {
-                forget(device, at, size, progress).await?;
-            } else {
-                write_zeroes(device, at, size, progress).await?;
+            let is_done = match may_deallocate {
+                true => forget(device, at, size, progress).await?,
+                false => write_zeroes(device, at, size, progress).await?,
+            };
+            if !is_done {
+                return Ok(Answer::Unfinished);
             }
             if when == Acknowledge::Durable {
                 device.flush().await?;
@@ -151,7 +155,9 @@ async fn perform(
         }
         Operation::Trim { .. } => {
             for (at, size) in ranges {
-                forget(device, *at, *size, progress).await?;
+                if !forget(device, *at, *size, progress).await? {
+                    return Ok(Answer::Unfinished);
+                }
             }
             Answer::Done(0)
         }
@@ -207,26 +213,34 @@ fn in_parts((done, atomicity): (Completion, Atomicity)) -> Answer {
     Answer::Done(parts << PARTS_SHIFT | took)
 }
 
+/// Says whether all of it is done, which it is not if the server stops.
 async fn forget(
     device: &impl Device,
     at: ByteAddr,
     size: Bytes,
     progress: &Progress,
-) -> Result<(), DeviceError> {
+) -> Result<bool, DeviceError> {
     for (at, size) in pieces(at, size, PIECE) {
+        if progress.is_stopping() {
+            return Ok(false);
+        }
         change(device, Command::Trim, at, Payload::None(size)).await?;
         progress.passed(at, size).await;
     }
-    Ok(())
+    Ok(true)
 }
 
+/// As [`forget`].
 async fn write_zeroes(
     device: &impl Device,
     at: ByteAddr,
     size: Bytes,
     progress: &Progress,
-) -> Result<(), DeviceError> {
+) -> Result<bool, DeviceError> {
     for (at, size) in pieces(at, size, ZERO_PIECE) {
+        if progress.is_stopping() {
+            return Ok(false);
+        }
         let zeroes = Payload::Out(&ZEROES[..size.get() as usize]);
         change(
             device,
@@ -237,5 +251,5 @@ async fn write_zeroes(
         .await?;
         progress.passed(at, size).await;
     }
-    Ok(())
+    Ok(true)
 }

@@ -33,7 +33,7 @@ fn image() -> PathBuf {
     folder
 }
 
-/// Another protocol's client: writes a line of block 0 under a transaction, and ends that when told.
+/// Another protocol's client: writes a line of block 0 under a transaction, and ends it when told.
 fn other(device: &RealDevice, begins: &Receiver<()>, ends: &Receiver<()>) {
     while begins.recv().is_ok() {
         let tx: TxId = device
