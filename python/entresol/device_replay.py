@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,6 @@ from typing import Any
 from entresol import core, in_loop, parquet_text
 from entresol.core import Json, Setup
 from entresol.errors import UserError
-from entresol.interruption import POLL_SECONDS, Interruption
 from entresol.summary import SCHEMA
 
 
@@ -38,12 +36,14 @@ class ReplayStudy:
 
 
 def execute(
-    study: ReplayStudy, device: in_loop.Device | None, watch: Callable[[str, int, int], None]
-) -> tuple[Json, dict[str, bytes]]:
-    """Checks all designs, runs them in order, and gathers the summary; and of firmware in the loop
-    the recordings of its times, by their names."""
+    study: ReplayStudy,
+    device: in_loop.Device | None,
+    watch: Callable[[str, int, int], None],
+    recordings: dict[str, bytes],
+) -> Json:
+    """Checks all designs, runs them in order, and gathers the summary; `recordings` gets of each
+    run of firmware in the loop that of its times, by its name."""
     runs = []
-    recordings: dict[str, bytes] = {}
     with _readable(study.workload) as words:
         replays = {
             design: core.Replay(study.workload.name, words, study.setup, design, study.audit)
@@ -76,7 +76,7 @@ def execute(
         },
         "runs": runs,
     }
-    return result, recordings
+    return result
 
 
 def _recorded(
@@ -101,15 +101,10 @@ def _run(
     design: str,
     watch: Callable[[str, int, int], None],
 ) -> Json:
-    with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(work)
-        while wait([future], timeout=POLL_SECONDS).not_done:
-            if interruption.requested:
-                replay.cancel()
-            watch(design, *replay.progress())
-        if interruption.requested:
-            raise KeyboardInterrupt
-        return future.result()
+    def see() -> None:
+        watch(design, *replay.progress())
+
+    return in_loop.watched(work, see, replay.cancel)
 
 
 @contextmanager

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from entresol import core
+from entresol.atomic import OutputDirectory
 from entresol.errors import Failed, UserError, did_you_mean
 from entresol.execution.point import Point
 from entresol.interruption import POLL_SECONDS, Interruption
@@ -24,6 +26,8 @@ MODELLED = "modelled"
 NVME = ("nvme", "opencxd")
 """Devices of their own: ours, and with the commands of OpenCXD's artifact."""
 SUFFIX = ".times"
+UNFINISHED = "unfinished"
+"""In the directory of results: recordings of a command that did not come to its end."""
 START_SECONDS = 30.0
 STOP_SECONDS = 5.0
 
@@ -49,7 +53,9 @@ class Device:
     """The flash of a process that is started; the model of the flash if left out."""
 
 
-MEASURED = Device("loop", None, "cortex-a53", 10.0)
+PATIENCE = 10.0
+"""Seconds that a firmware process has for an answer, unless told otherwise."""
+MEASURED = Device("loop", None, "cortex-a53", PATIENCE)
 """A firmware process that is started for the run."""
 
 
@@ -107,13 +113,16 @@ def recorded(folder: Path) -> Device:
     return Device("recorded", folder, MEASURED.processor, MEASURED.patience)
 
 
-def words(device: str, processor: str) -> list[str]:
+def words(device: str, processor: str, patience: float) -> list[str]:
     """The options that repeat it: names without their places."""
     kind, _, place = device.partition(":")
     options = ["--device", f"{kind}:{Path(place).name}" if place else kind]
     if kind in NVME:
         return [*options, "--overwrite-device"]
-    return options if kind == "recorded" else [*options, "--processor", Path(processor).name]
+    if kind == "recorded":
+        return options
+    options += ["--processor", Path(processor).name]
+    return options if patience == PATIENCE else [*options, "--device-timeout", f"{patience:g}"]
 
 
 def _processor(text: str) -> str:
@@ -156,8 +165,29 @@ def recording_name(trace: str, design: str) -> str:
     return f"{trace}.{design}{SUFFIX}"
 
 
-def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outcome]:
-    """Runs points one after the other. Raises `UserError`, `Failed` and errors of the core."""
+@contextmanager
+def kept_recordings(destination: Path | None) -> Iterator[dict[str, bytes]]:
+    """Recordings by their names, for runs that end one after the other. Where not all do, those
+    that have are written to a directory of their own: measured times cannot be had again."""
+    ended: dict[str, bytes] = {}
+    try:
+        yield ended
+    except (KeyboardInterrupt, core.SimulationError):
+        if destination is not None and ended:
+            folder = destination / UNFINISHED
+            with OutputDirectory(folder) as directory:
+                for name, recording in ended.items():
+                    directory.file(name).write_bytes(recording)
+                directory.commit()
+            sys.stderr.write(f"recordings of the runs that had ended: {folder}\n")
+        raise
+
+
+def execute(
+    points: Sequence[Point], device: Device, watch: Watch, ended: dict[str, bytes] | None = None
+) -> list[Outcome]:
+    """Runs points one after the other; `ended` gets the recording of each that ends. Raises
+    `UserError`, `Failed` and errors of the core."""
     runs = [
         core.Run(point.trace.path, point.setup, point.design, point.threads, point.audit)
         for point in points
@@ -174,7 +204,8 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
                 # DRAM-Only has no device, and no recording of one.
                 return run.execute_fed(recording) if recording else run.execute()
 
-            fed.append(Outcome(point, _watched(run, feed, point, watch), b""))
+            see = partial(_see, run, point, watch)
+            fed.append(Outcome(point, watched(feed, see, run.cancel), b""))
         return fed
     if device.kind in NVME:
         # What is refused is refused before anything of the device is lost.
@@ -189,18 +220,28 @@ def execute(points: Sequence[Point], device: Device, watch: Watch) -> list[Outco
                     return run.execute_on_nvme(place, device.kind)
                 return run.execute_in_loop(place, device.processor, device.patience)
 
-            result, recording = _watched(run, go, point, watch)
+            result, recording = watched(go, partial(_see, run, point, watch), run.cancel)
             outcomes.append(Outcome(point, result, recording))
+            if ended is not None and recording:
+                ended[name_of(point)] = recording
         return outcomes
 
 
-def _watched(run: core.Run, work: Callable[[], Answer], point: Point, watch: Watch) -> Answer:
+def _see(run: core.Run, point: Point, watch: Watch) -> None:
+    watch(point, run.progress())
+
+
+def watched(
+    work: Callable[[], Answer], see: Callable[[], None], cancel: Callable[[], None]
+) -> Answer:
+    """What comes of work in a thread of its own, which is looked at now and then and cancelled when
+    the command is interrupted."""
     with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work)
         while wait([future], timeout=POLL_SECONDS).not_done:
             if interruption.requested:
-                run.cancel()
-            watch(point, run.progress())
+                cancel()
+            see()
         if interruption.requested:
             raise KeyboardInterrupt
         return future.result()

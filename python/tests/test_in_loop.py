@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import Entresol
 
-from entresol import _core
+from entresol import _core, core, in_loop
 
 ON = ("--machine", "demo", "--threads", "1", "--design", "skybyte-w")
 WAIT_SECONDS = 60.0
@@ -226,3 +226,45 @@ def test_two_processes_do_not_listen_at_one_socket(
         outcome = entresol_command("firmware", "serve", socket)
     assert outcome.code == 2
     assert "another firmware process listens there" in outcome.err
+
+
+def test_what_a_command_was_told_is_in_the_one_that_repeats_it(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    told = ("--device", "loop", "--device-timeout", "59")
+    loop = entresol_command("run", captured, *ON, *told, "-o", tmp_path)
+    assert loop.code == 0, loop.err
+    page = (tmp_path / "report.html").read_text()
+    assert "--processor cortex-a53 --device-timeout 59" in page
+    assert in_loop.words("loop", "host", in_loop.PATIENCE)[-1] == "host"
+
+
+class _Interrupted:
+    """A run that ends, or in the second design is interrupted."""
+
+    def __init__(self, _path: Path, _setup: core.Setup, design: str, *_: object) -> None:
+        self.design = design
+
+    def execute_in_loop(self, *_: object) -> tuple[object, bytes]:
+        if self.design != "skybyte-w":
+            raise KeyboardInterrupt
+        return {"runs": []}, b"times of its own"
+
+    def progress(self) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_recordings_of_runs_that_have_ended_survive_an_interruption(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "Run", _Interrupted)
+    at = ("--device", f"loop:{tmp_path / 'nobody'}", "-o", tmp_path / "out")
+    stopped = entresol_command("run", captured, *ON, "skybyte-wp", *at)
+    assert stopped.code != 0
+    left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == [Path("out/unfinished/sort.skybyte-w.times")]
+    assert (tmp_path / left[0]).read_bytes() == b"times of its own"
+    assert str(tmp_path / "out" / "unfinished") in stopped.err

@@ -17,6 +17,7 @@ pub mod nbd;
 pub mod nvme;
 mod order;
 mod output;
+mod progress;
 mod ranges;
 mod server;
 pub mod shm;

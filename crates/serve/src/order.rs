@@ -1,8 +1,8 @@
 //! Order of commands that take several of the device's.
 //!
 //! The device keeps the order of its commands where they overlap. A command that is done in pieces
-//! reaches it piece by piece, so that others have their turn in between; those that overlap it wait
-//! here until its last piece is done, and so does who overlaps one that waits.
+//! reaches it piece by piece, so that others have their turn in between; those that overlap what of
+//! it is not done yet wait here, and so does who overlaps one that waits.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,9 +11,10 @@ use units::{ByteAddr, Bytes};
 /// Ranges with gaps between them, in the order of their addresses.
 pub(crate) type Ranges = Rc<[(ByteAddr, Bytes)]>;
 
-/// What a command is about.
+/// What a command is about, and of one that is under way what is left of that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
+    /// What its parts have below this is done.
     begin: u64,
     end: u64,
     /// What of it; if nothing is said, all.
@@ -64,11 +65,14 @@ impl Extent {
             && other.begin < self.end
             && match (&self.parts, &other.parts) {
                 (None, None) => true,
-                (Some(parts), None) => meets(parts, other.begin, other.end),
-                (None, Some(parts)) => meets(parts, self.begin, self.end),
+                (Some(parts), None) => meets(parts, other.begin.max(self.begin), other.end),
+                (None, Some(parts)) => meets(parts, self.begin.max(other.begin), self.end),
                 (Some(parts), Some(others)) => {
-                    let mut others = others.iter();
-                    others.any(|(at, size)| meets(parts, at.get(), at.get() + size.get()))
+                    let begin = self.begin.max(other.begin);
+                    let meets = |(at, size): &(ByteAddr, Bytes)| {
+                        meets(parts, at.get().max(begin), at.get() + size.get())
+                    };
+                    others.iter().any(meets)
                 }
             }
     }
@@ -77,14 +81,14 @@ impl Extent {
 /// Whether one of the ranges has bytes from `begin` to `end`.
 fn meets(ranges: &[(ByteAddr, Bytes)], begin: u64, end: u64) -> bool {
     let next = ranges.partition_point(|(at, size)| at.get() + size.get() <= begin);
-    ranges.get(next).is_some_and(|(at, _)| at.get() < end)
+    begin < end && ranges.get(next).is_some_and(|(at, _)| at.get() < end)
 }
 
 /// Commands in pieces that are with the device, and who waits for them.
 pub(crate) struct Order<J> {
     in_pieces: Vec<(usize, Extent)>,
     waiting: VecDeque<(J, Extent)>,
-    /// So many of those who wait have been looked at since one in pieces has ended, and wait on:
+    /// So many of those who wait have been looked at since one in pieces got on, and wait on:
     /// nobody behind them changes that.
     looked_at: usize,
 }
@@ -129,6 +133,15 @@ impl<J: crate::tasks::Job> Order<J> {
     pub fn started(&mut self, task: usize, extent: Option<Extent>) {
         let extent = extent.filter(|extent| extent.is_in_pieces);
         self.in_pieces.extend(extent.map(|extent| (task, extent)));
+    }
+
+    /// What a task's job in pieces has below `end` is done.
+    pub fn reached(&mut self, task: usize, end: u64) {
+        let mut under_way = self.in_pieces.iter_mut();
+        if let Some((_, extent)) = under_way.find(|(other, _)| *other == task) {
+            extent.begin = extent.begin.max(end);
+            self.looked_at = 0;
+        }
     }
 
     /// A task has ended its job.
@@ -264,6 +277,38 @@ mod tests {
             write(0, 0, 300, 3).1,
             "one is a range like others"
         );
+    }
+
+    #[test]
+    fn who_overlaps_only_what_is_done_does_not_wait() {
+        let mut order = Order::default();
+        assert!(starts(&mut order, write(0, 100, 100, 4)));
+        assert!(!starts(&mut order, read(1, 90, 20)));
+        assert!(!starts(&mut order, read(2, 140, 20)));
+        assert!(!starts(&mut order, write(3, 145, 10, 1)));
+        order.reached(0, 110);
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(1));
+        assert_eq!(order.next(), None);
+        assert!(starts(&mut order, read(4, 100, 10)));
+        order.reached(0, 159);
+        assert_eq!(order.next(), None, "a byte of it is left");
+        order.reached(0, 160);
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(2));
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(3));
+        // Of one with gaps, what lies below is done, whatever it is compared with.
+        let parts = [(300, 10), (330, 10), (360, 10)];
+        let parts = parts.map(|(at, size)| (ByteAddr::new(at), Bytes::new(size)));
+        let parts = || Extent::of_ranges(&Ranges::from(parts), Bytes::new(100));
+        assert!(starts(&mut order, Command(5, parts())));
+        assert!(!starts(&mut order, Command(6, parts())));
+        order.reached(5, 335);
+        assert_eq!(order.next(), None);
+        assert!(
+            !starts(&mut order, read(7, 300, 10)),
+            "behind one that waits"
+        );
+        order.reached(5, 370);
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(6));
     }
 
     /// Any number of commands, against the rule written out.

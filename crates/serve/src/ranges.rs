@@ -1,7 +1,5 @@
 //! Long ranges in pieces.
 
-use core::future::poll_fn;
-use core::task::Poll;
 use units::{ByteAddr, Bytes};
 
 /// Ranges without payload may be as long as the device: they are done in pieces, between which
@@ -24,18 +22,4 @@ pub(crate) fn pieces(
         let size = Bytes::new(step.min(size.get() - done));
         (ByteAddr::new(at.get() + done), size)
     })
-}
-
-/// Gives way once.
-pub(crate) async fn give_way() {
-    let mut has_waited = false;
-    poll_fn(|context| {
-        if has_waited {
-            return Poll::Ready(());
-        }
-        has_waited = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

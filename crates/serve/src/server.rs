@@ -21,6 +21,8 @@ use thiserror::Error;
 
 /// The longest that a quiet server does not ask whether it should stop.
 const QUIET: Duration = Duration::from_millis(250);
+/// How soon a job is polled again that waits for what ends without a wake.
+const LATER: Duration = Duration::from_millis(5);
 /// Idle rounds between two looks at the clock.
 const CLOCK: u32 = 64;
 
@@ -176,6 +178,8 @@ struct Server<'d, D, P: Protocol<D>> {
     rounds: u32,
     idle_rounds: u32,
     idle_since: Option<Instant>,
+    /// When the jobs were polled again that wait for what ends without a wake.
+    retried: Instant,
 }
 
 impl<'d, D: Device + Drive, P: Protocol<D>> Server<'d, D, P>
@@ -191,6 +195,7 @@ where
             rounds: 0,
             idle_rounds: 0,
             idle_since: None,
+            retried: now(),
         }
     }
 
@@ -220,6 +225,10 @@ where
     fn round(&mut self) -> bool {
         let mut has_moved = self.protocol.take(&mut self.tasks);
         has_moved |= self.tasks.turn(self.rhythm.turns);
+        if self.tasks.has_late() && self.retried.elapsed() >= LATER {
+            self.tasks.poll_late();
+            self.retried = now();
+        }
         while let Some(done) = self.tasks.next_finished() {
             self.protocol.answer(done, &mut self.tasks);
             has_moved = true;
@@ -248,11 +257,15 @@ where
 
     /// How long nothing happens that neither a client nor another thread brings about.
     fn patience(&self) -> Duration {
+        let most = match self.tasks.has_late() {
+            true => LATER,
+            false => QUIET,
+        };
         match self.tasks.turned() {
-            Turned::Early(span) if !self.tasks.is_empty() => sleep_for(span).min(QUIET),
+            Turned::Early(span) if !self.tasks.is_empty() => sleep_for(span).min(most),
             Turned::Moved if !self.tasks.is_empty() => Duration::ZERO,
             // Who turned the device last has woken the tasks, or is about to.
-            _ => QUIET,
+            _ => most,
         }
     }
 
@@ -292,6 +305,7 @@ where
 
     /// Ends what the device has and waits for clients to take their answers.
     fn stop(&mut self) -> Result<(), ServerError> {
+        self.tasks.stop();
         self.protocol.stop(&mut self.tasks);
         let end = now() + self.rhythm.drain;
         while !(self.tasks.is_empty() && self.protocol.is_quiet()) && now() < end {

@@ -6,12 +6,13 @@
 
 use crate::bell::Bell;
 use crate::order::{Extent, Order};
+use crate::progress::{Memory, Progress};
 use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use port::{Device, Drive, Turned};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use std::task::{Wake, Waker};
 pub(crate) trait Job: Sized {
     /// What comes of it.
     type Done;
-    /// What a task keeps from one job to the next: a buffer.
-    type Memory: Default;
+    /// What a task keeps from one job to the next.
+    type Memory: Memory;
 
     /// Has the device do it.
     fn perform<D: Device>(
@@ -42,6 +43,7 @@ pub(crate) trait Job: Sized {
 struct Exchange<J: Job> {
     job: RefCell<Option<J>>,
     done: RefCell<Option<J::Done>>,
+    progress: Rc<Progress>,
 }
 
 struct Task<'d, J: Job> {
@@ -55,6 +57,9 @@ pub(crate) struct Tasks<'d, D, J: Job> {
     device: &'d D,
     tasks: Vec<Task<'d, J>>,
     free: Vec<usize>,
+    /// Tasks that are to be polled again in a while.
+    late: Vec<usize>,
+    is_stopping: Rc<Cell<bool>>,
     /// Tasks that have a job.
     running: usize,
     order: Order<J>,
@@ -72,6 +77,8 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             device,
             tasks: Vec::new(),
             free: Vec::new(),
+            late: Vec::new(),
+            is_stopping: Rc::default(),
             running: 0,
             order: Order::default(),
             woken: Vec::new(),
@@ -125,6 +132,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         let exchange = Rc::new(Exchange {
             job: RefCell::new(None),
             done: RefCell::new(None),
+            progress: Rc::new(Progress::new(&self.is_stopping)),
         });
         let index = self.tasks.len();
         if index.is_multiple_of(GROUP) {
@@ -150,6 +158,13 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             .as_mut()
             .poll(&mut Context::from_waker(&task.waker));
         let Some(done) = task.exchange.done.take() else {
+            let progress = &task.exchange.progress;
+            if progress.asks_for_later() {
+                self.late.push(index);
+            }
+            if let Some(end) = progress.news() {
+                self.order.reached(index, end);
+            }
             return;
         };
         self.finished.push_back(done);
@@ -178,6 +193,24 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
         is_any
     }
 
+    /// Jobs in pieces are to begin none any more: a client may have asked for hours.
+    pub fn stop(&self) {
+        self.is_stopping.set(true);
+    }
+
+    /// Whether a job is to be polled again in a while.
+    pub fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Polls those that asked for that before.
+    pub fn poll_late(&mut self) {
+        for index in core::mem::take(&mut self.late) {
+            self.poll(index);
+            self.start_waiting();
+        }
+    }
+
     /// Turns the device at most so often, as long as something is under way and the device gets on,
     /// and polls who is woken. Says whether anything happened.
     pub fn turn(&mut self, most: u32) -> bool {
@@ -203,7 +236,7 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
 }
 
 async fn work<D: Device, J: Job>(device: &D, exchange: Rc<Exchange<J>>) -> Infallible {
-    let mut memory = J::Memory::default();
+    let mut memory = J::Memory::new(&exchange.progress);
     loop {
         let job = poll_fn(|_| {
             let job = exchange.job.borrow_mut().take();

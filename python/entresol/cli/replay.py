@@ -149,12 +149,15 @@ def replay(
         audit,
     )
     destination = output or (None if as_json else _DEFAULT_OUTPUT)
-    with nullcontext() if destination is None else OutputDirectory(destination) as directory:
-        result, recordings = execute(wanted, source, _Notes().watch)
+    with (
+        nullcontext() if destination is None else OutputDirectory(destination) as directory,
+        in_loop.kept_recordings(destination) as recordings,
+    ):
+        result = execute(wanted, source, _Notes().watch, recordings)
         if directory is not None:
             for name, recording in recordings.items():
                 directory.file(name).write_bytes(recording)
-            more = [] if source is None else in_loop.words(device, processor)
+            more = [] if source is None else in_loop.words(device, processor, device_timeout)
             command = _command(wanted, config or [], more)
             result_files.write_replay(directory, result, command)
     if as_json:

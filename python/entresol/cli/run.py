@@ -92,7 +92,7 @@ def run(
     is_nvme = device.partition(":")[0] in in_loop.NVME
     behind = drive_of(drive, drive_size, overwrite_device and not is_nvme)
     source = in_loop.parse(device, processor, device_timeout, behind, overwrite_device)
-    more += [] if source is None else in_loop.words(device, processor)
+    more += [] if source is None else in_loop.words(device, processor, device_timeout)
     more += [] if drive is None else ["--drive", drive.name]
     more += [] if drive_size is None else ["--drive-size", drive_size]
     more += ["--overwrite-device"] if drive is not None and overwrite_device else []
@@ -102,12 +102,13 @@ def run(
             outcomes = terminal.execute(points_of(wanted), terminal.name_of, kept, jobs)
             results = terminal.results(outcomes)
         else:
-            looped = in_loop.execute(points_of(wanted), source, terminal.Notes().watch)
+            with in_loop.kept_recordings(destination) as recordings:
+                watch = terminal.Notes().watch
+                looped = in_loop.execute(points_of(wanted), source, watch, recordings)
             results = [outcome.result for outcome in looped]
             if directory is not None:
-                for outcome in looped:
-                    if outcome.recording:
-                        directory.file(outcome.file_name).write_bytes(outcome.recording)
+                for name, recording in recordings.items():
+                    directory.file(name).write_bytes(recording)
         result = summary.assemble(wanted, results)
         if directory is not None:
             result_files.write_run(directory, wanted, result, study.command(wanted, more), paid)

@@ -1,7 +1,8 @@
 //! What programs do with the file, as requests of the device.
 
 use crate::order::Extent;
-use crate::ranges::{PIECE, give_way, pieces};
+use crate::progress::give_way;
+use crate::ranges::{PIECE, pieces};
 use crate::tasks::Job;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use port::{Acknowledge, Device, DeviceError};

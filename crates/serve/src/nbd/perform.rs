@@ -4,9 +4,13 @@ use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
 use crate::order::Extent;
-use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
+use crate::progress::Progress;
+use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, pieces};
+use crate::server::now;
 use crate::tasks::Job;
-use port::{Acknowledge, Device, DeviceError};
+use port::{Acknowledge, Conflict, Device, DeviceError, Payload};
+use std::rc::Rc;
+use std::time::Instant;
 use units::{ByteAddr, Bytes};
 
 /// A request of a client, for the device.
@@ -18,19 +22,32 @@ pub(super) struct Submission {
     pub weight: usize,
     /// For what is read.
     pub buffer: Vec<u8>,
+    /// How long it waits for a transaction that stands against it.
+    pub until: Instant,
 }
 
 impl Job for Submission {
     type Done = Done;
-    type Memory = ();
+    type Memory = Rc<Progress>;
 
-    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+    async fn perform<D: Device>(mut self, device: &D, progress: &mut Rc<Progress>) -> Done {
         let cookie = self.request.cookie;
-        let outcome = perform(device, self.request.command, &mut self.buffer).await;
+        let outcome = {
+            let port = Port {
+                device,
+                progress,
+                until: self.until,
+            };
+            perform(&port, self.request.command, &mut self.buffer).await
+        };
         Done {
             connection: self.connection,
             cookie,
-            outcome: outcome.map_err(|error| refusal(cookie, &error)),
+            outcome: match outcome {
+                Ok(Some(answer)) => Ok(answer),
+                Ok(None) => Err(Refusal::too_late(cookie, "a part of it may be done")),
+                Err(error) => Err(refusal(cookie, &error)),
+            },
             buffer: self.buffer,
             weight: self.weight,
         }
@@ -74,59 +91,99 @@ pub(super) enum Answer {
     Done,
 }
 
+/// The device, of which nobody waits for a transaction that its host may never end.
+struct Port<'a, D> {
+    device: &'a D,
+    progress: &'a Progress,
+    until: Instant,
+}
+
+impl<D: Device> Port<'_, D> {
+    /// Changes a range. Where a transaction that is open stands against it, it is tried again until
+    /// that has ended, but not for ever. What the device is not left with is not done later.
+    async fn change<'p>(
+        &self,
+        command: port::Command,
+        at: ByteAddr,
+        payload: impl Fn() -> Payload<'p>,
+    ) -> Result<(), DeviceError> {
+        loop {
+            let request = self
+                .device
+                .request(command, at, payload(), Conflict::Refuse);
+            let Err(error) = request.await else {
+                return Ok(());
+            };
+            let may_pass = matches!(error, DeviceError::Locked { .. } | DeviceError::LogFull);
+            if !may_pass || now() >= self.until {
+                return Err(error);
+            }
+            self.progress.later().await;
+        }
+    }
+
+    async fn persist(&self, when: Acknowledge) -> Result<(), DeviceError> {
+        if when == Acknowledge::Durable {
+            self.device.flush().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Nothing if the server stops, and a part may be done.
 async fn perform(
-    device: &impl Device,
+    port: &Port<'_, impl Device>,
     command: Command,
     buffer: &mut Vec<u8>,
-) -> Result<Answer, DeviceError> {
+) -> Result<Option<Answer>, DeviceError> {
     match command {
         Command::Read { at, size } => {
             // Bounded by the largest payload.
             buffer.resize(ROOM + size.get() as usize, 0);
-            device.read_blocks(at, &mut buffer[ROOM..]).await?;
-            return Ok(Answer::Read(at));
+            port.device.read_blocks(at, &mut buffer[ROOM..]).await?;
+            return Ok(Some(Answer::Read(at)));
         }
         Command::Write { at, bytes, when } => {
             *buffer = bytes;
-            device.write_blocks(at, buffer, when).await?;
+            let command = port::Command::WriteBlocks(when);
+            port.change(command, at, || Payload::Out(buffer)).await?;
         }
         Command::Flush => {
-            device.flush().await?;
+            port.device.flush().await?;
         }
         Command::Trim { at, size, when } => {
             for (at, size) in pieces(at, size, PIECE) {
-                device.trim(at, size).await?;
-                give_way().await;
+                if port.progress.is_stopping() {
+                    return Ok(None);
+                }
+                let trim = port::Command::Trim;
+                port.change(trim, at, || Payload::None(size)).await?;
+                port.progress.passed(at, size).await;
             }
-            persist(device, when).await?;
+            port.persist(when).await?;
         }
         Command::Zero { at, size, when } => {
+            let write = port::Command::WriteBlocks(Acknowledge::Accepted);
             for (at, size) in pieces(at, size, ZERO_PIECE) {
+                if port.progress.is_stopping() {
+                    return Ok(None);
+                }
                 let zeroes = &ZEROES[..size.get() as usize];
-                device
-                    .write_blocks(at, zeroes, Acknowledge::Accepted)
-                    .await?;
-                give_way().await;
+                port.change(write, at, || Payload::Out(zeroes)).await?;
+                port.progress.passed(at, size).await;
             }
-            persist(device, when).await?;
+            port.persist(when).await?;
         }
     }
-    Ok(Answer::Done)
-}
-
-async fn persist(device: &impl Device, when: Acknowledge) -> Result<(), DeviceError> {
-    if when == Acknowledge::Durable {
-        device.flush().await?;
-    }
-    Ok(())
+    Ok(Some(Answer::Done))
 }
 
 fn refusal(cookie: Cookie, error: &DeviceError) -> Refusal {
     let errno = match error {
         DeviceError::OutOfRange { .. } | DeviceError::NotBlocks { .. } => Errno::Invalid,
-        DeviceError::Locked { .. }
-        | DeviceError::Deadlock { .. }
-        | DeviceError::LogFull
+        // What may go well later is not what is never permitted.
+        DeviceError::Locked { .. } | DeviceError::LogFull => Errno::Io,
+        DeviceError::Deadlock { .. }
         | DeviceError::TooLarge { .. }
         | DeviceError::BeyondReservation { .. }
         | DeviceError::LateReservation { .. }

@@ -70,6 +70,17 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The server stops; what that means for the client.
+    pub(super) fn too_late(cookie: Cookie, hence: &str) -> Self {
+        Self {
+            cookie,
+            errno: Errno::Shutdown,
+            message: format!("the server stops; {hence}"),
+        }
+    }
+}
+
 /// What the head of a request says.
 pub(super) enum Head {
     /// All of a request.

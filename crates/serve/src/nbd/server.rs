@@ -4,7 +4,6 @@ use super::Export;
 use super::connection::{Connection, Received};
 use super::perform::{Done, Submission};
 use super::request::{Cookie, Refusal};
-use super::wire::Errno;
 use crate::address::Listener;
 use crate::bell::Bell;
 use crate::output::Buffers;
@@ -30,6 +29,9 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a server that stops waits for its clients to take their answers.
     pub drain: Duration,
+    /// How long a request waits, from when it came, for a transaction of another protocol's client
+    /// that has written there.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -38,6 +40,7 @@ impl Default for Limits {
             connections: 32,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
+            patience: Duration::from_secs(5),
         }
     }
 }
@@ -212,6 +215,7 @@ impl Clients {
 
     /// Hands what a client asks for to the device, as far as there is room.
     fn submit<D: Device + Drive>(&mut self, place: usize, tasks: &mut Tasks<'_, D, Submission>) {
+        let until = now() + self.limits.patience;
         while let Some((connection, _)) = &mut self.connections[place]
             && let Some(received) = connection.next(&mut self.buffers)
         {
@@ -231,6 +235,7 @@ impl Clients {
                         request,
                         weight,
                         buffer: self.buffers.take(),
+                        until,
                     });
                 }
             }
@@ -239,15 +244,10 @@ impl Clients {
 }
 
 fn too_late(connection: usize, cookie: Cookie, weight: usize) -> Done {
-    let refusal = Refusal {
-        cookie,
-        errno: Errno::Shutdown,
-        message: "the server stops; what it acknowledged is kept".to_string(),
-    };
     Done {
         connection,
         cookie,
-        outcome: Err(refusal),
+        outcome: Err(Refusal::too_late(cookie, "what it acknowledged is kept")),
         buffer: Vec::new(),
         weight,
     }

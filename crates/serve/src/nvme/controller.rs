@@ -253,10 +253,12 @@ impl Controller {
             }
             structure::DESCRIPTORS if namespace == NAMESPACE => identify::descriptors(subsystem),
             structure::NAMESPACE | structure::DESCRIPTORS => return Err(Status::NAMESPACE),
-            structure::SET_NAMESPACE | structure::SET_CONTROLLER => match entry.dword(11) >> 24 {
-                0 => identify::nothing(),
-                _ => return Err(Status::FIELD),
-            },
+            // Of the NVM command set, of which nobody else is.
+            structure::SET_NAMESPACE | structure::SET_CONTROLLER if entry.dword(11) >> 24 != 0 => {
+                return Err(Status::FIELD);
+            }
+            structure::SET_NAMESPACE => identify::nothing(),
+            structure::SET_CONTROLLER => identify::set_controller(subsystem),
             structure::SETS => identify::sets(),
             _ => return Err(Status::FIELD),
         };

@@ -3,6 +3,7 @@
 use super::entry::{MOST_DATA_SHIFT, NAMESPACE};
 use super::session::MOST_IN_CAPSULE;
 use super::subsystem::{DISCOVERY, Subsystem};
+use units::Bytes;
 
 /// Bytes of each of them.
 pub(super) const BYTES: usize = 4096;
@@ -145,7 +146,23 @@ pub(super) fn descriptors(subsystem: &Subsystem) -> Vec<u8> {
     out.0
 }
 
-/// Limits of the NVM command set: none of its own.
+/// What a deallocation had better not exceed, so that no other command waits for it for long: as
+/// many ranges as can be told, and so much in each and in all of them.
+const DEALLOCATED: (u8, Bytes) = (u8::MAX, Bytes::from_mib(1024));
+
+/// Limits of the NVM command set: of deallocations (DMRL, DMRSL, DMSL).
+pub(super) fn set_controller(subsystem: &Subsystem) -> Vec<u8> {
+    let (ranges, size) = DEALLOCATED;
+    let blocks = subsystem.blocks().min(size.get() >> subsystem.shift());
+    let mut out = Structure::new();
+    out.put(3, &[ranges])
+        // A gibibyte has fewer blocks than that.
+        .put(4, &(blocks as u32).to_le_bytes())
+        .put(8, &blocks.to_le_bytes());
+    out.0
+}
+
+/// Of the namespace the NVM command set has nothing to say.
 pub(super) fn nothing() -> Vec<u8> {
     Structure::new().0
 }

@@ -4,11 +4,13 @@ use super::io::Operation;
 use super::status::Status;
 use super::wire::{CommandId, MOST_PREFIX};
 use crate::order::{Extent, Ranges};
-use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, give_way, pieces};
+use crate::progress::Progress;
+use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, pieces};
 use crate::tasks::Job;
 use port::{
     Acknowledge, Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload, TxOptions,
 };
+use std::rc::Rc;
 use units::{ByteAddr, Bytes, TxId};
 
 /// Room in front of read bytes for the longest header.
@@ -55,15 +57,17 @@ pub(super) enum Answer {
     Begun(TxId),
     /// A compare has found other bytes.
     Different,
+    /// The server stops; a part may be done.
+    Unfinished,
 }
 
 impl Job for Submission {
     type Done = Done;
-    type Memory = ();
+    type Memory = Rc<Progress>;
 
-    async fn perform<D: Device>(mut self, device: &D, (): &mut ()) -> Done {
+    async fn perform<D: Device>(mut self, device: &D, progress: &mut Rc<Progress>) -> Done {
         let ranges = self.ranges.as_deref().unwrap_or_default();
-        let outcome = perform(device, &self.operation, ranges, &mut self.data).await;
+        let outcome = perform(device, &self.operation, ranges, &mut self.data, progress).await;
         let is_write = matches!(
             self.operation,
             Operation::Write { .. } | Operation::Store { .. }
@@ -107,6 +111,7 @@ async fn perform(
     operation: &Operation,
     ranges: &[(ByteAddr, Bytes)],
     data: &mut Vec<u8>,
+    progress: &Progress,
 ) -> Result<Answer, DeviceError> {
     let took = |done: Completion| Answer::Done(done.took().get());
     Ok(match *operation {
@@ -136,10 +141,12 @@ async fn perform(
             when,
             may_deallocate,
         } => {
-            if may_deallocate {
-                forget(device, at, size).await?;
-            } else {
-                write_zeroes(device, at, size).await?;
+            let is_done = match may_deallocate {
+                true => forget(device, at, size, progress).await?,
+                false => write_zeroes(device, at, size, progress).await?,
+            };
+            if !is_done {
+                return Ok(Answer::Unfinished);
             }
             if when == Acknowledge::Durable {
                 device.flush().await?;
@@ -148,7 +155,9 @@ async fn perform(
         }
         Operation::Trim { .. } => {
             for (at, size) in ranges {
-                forget(device, *at, *size).await?;
+                if !forget(device, *at, *size, progress).await? {
+                    return Ok(Answer::Unfinished);
+                }
             }
             Answer::Done(0)
         }
@@ -204,16 +213,34 @@ fn in_parts((done, atomicity): (Completion, Atomicity)) -> Answer {
     Answer::Done(parts << PARTS_SHIFT | took)
 }
 
-async fn forget(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+/// Says whether all of it is done, which it is not if the server stops.
+async fn forget(
+    device: &impl Device,
+    at: ByteAddr,
+    size: Bytes,
+    progress: &Progress,
+) -> Result<bool, DeviceError> {
     for (at, size) in pieces(at, size, PIECE) {
+        if progress.is_stopping() {
+            return Ok(false);
+        }
         change(device, Command::Trim, at, Payload::None(size)).await?;
-        give_way().await;
+        progress.passed(at, size).await;
     }
-    Ok(())
+    Ok(true)
 }
 
-async fn write_zeroes(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+/// As [`forget`].
+async fn write_zeroes(
+    device: &impl Device,
+    at: ByteAddr,
+    size: Bytes,
+    progress: &Progress,
+) -> Result<bool, DeviceError> {
     for (at, size) in pieces(at, size, ZERO_PIECE) {
+        if progress.is_stopping() {
+            return Ok(false);
+        }
         let zeroes = Payload::Out(&ZEROES[..size.get() as usize]);
         change(
             device,
@@ -222,7 +249,7 @@ async fn write_zeroes(device: &impl Device, at: ByteAddr, size: Bytes) -> Result
             zeroes,
         )
         .await?;
-        give_way().await;
+        progress.passed(at, size).await;
     }
-    Ok(())
+    Ok(true)
 }

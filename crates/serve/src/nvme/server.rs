@@ -170,6 +170,10 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
 
     fn answer(&mut self, mut done: Done, tasks: &mut Tasks<'_, D, Submission>) {
         self.transaction_of(&mut done, tasks.device());
+        if matches!(done.outcome, Ok(Answer::Unfinished)) {
+            let status = Status::STOPPING;
+            self.note(done.connection, done.command, status, Some(&done.operation));
+        }
         if let Err((status, error)) = &done.outcome {
             self.note(
                 done.connection,
@@ -207,6 +211,7 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
                 connection.complete(done.command, Status::SUCCESS, u64::from(tx.get()));
             }
             Ok(Answer::Different) => connection.complete(done.command, Status::DIFFERENT, 0),
+            Ok(Answer::Unfinished) => connection.complete(done.command, Status::STOPPING, 0),
             Err((status, _)) => connection.complete(done.command, status, 0),
         }
         self.buffers.give(done.buffer);

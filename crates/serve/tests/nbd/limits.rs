@@ -28,6 +28,7 @@ fn what_a_server_has_room_and_patience_for_unless_told_otherwise() {
     assert_eq!(limits.connections, 32);
     assert_eq!(limits.handshake, Duration::from_secs(10));
     assert_eq!(limits.drain, Duration::from_secs(5));
+    assert_eq!(limits.patience, Duration::from_secs(5));
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod probe;
 mod requests;
 mod serving;
 mod stopping;
+mod transactions;

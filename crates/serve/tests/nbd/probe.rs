@@ -3,7 +3,7 @@
 pub use crate::device::{BLOCK, FATAL, LOST, Manner};
 
 use crate::device::Probe;
-use port::Device;
+use port::{Device, Drive};
 use serve::nbd::{Export, Limits, Served, serve};
 use serve::{Address, Control, Listener};
 use std::sync::Arc;
@@ -30,6 +30,22 @@ impl Serving {
     }
 
     pub fn within(manner: Manner, limits: Limits) -> Self {
+        Self::of(move |listener, told| {
+            let probe = Probe::new(manner);
+            let served = served(&probe, listener, limits, told)?;
+            let (log, most_under_way) = probe.told();
+            Ok(Ended {
+                served,
+                log,
+                most_under_way,
+            })
+        })
+    }
+
+    /// Of something that serves.
+    pub fn of(
+        run: impl FnOnce(Listener, &AtomicBool) -> Result<Ended, String> + Send + 'static,
+    ) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("entresol-nbd-{}-{count}", std::process::id());
@@ -38,7 +54,7 @@ impl Serving {
         let listener = Listener::bind(&address).expect("listens");
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || run(listener, manner, limits, &told));
+        let thread = std::thread::spawn(move || run(listener, &told));
         Self { path, stop, thread }
     }
 
@@ -58,25 +74,19 @@ impl Serving {
     }
 }
 
-fn run(
+/// Serves until told to stop.
+pub fn served(
+    device: &(impl Device + Drive),
     listener: Listener,
-    manner: Manner,
     limits: Limits,
     told: &AtomicBool,
-) -> Result<Ended, String> {
-    let probe = Probe::new(manner);
-    let export = Export::new("probe", probe.shape()).expect("an export");
-    let served = serve(&probe, listener, export, limits, || {
-        if told.load(Ordering::Relaxed) {
-            Control::Stop
-        } else {
-            Control::Continue
+) -> Result<Served, String> {
+    let export = Export::new("probe", device.shape()).expect("an export");
+    serve(device, listener, export, limits, || {
+        match told.load(Ordering::Relaxed) {
+            true => Control::Stop,
+            false => Control::Continue,
         }
-    });
-    let (log, most_under_way) = probe.told();
-    Ok(Ended {
-        served: served.map_err(|error| error.to_string())?,
-        log,
-        most_under_way,
     })
+    .map_err(|error| error.to_string())
 }

@@ -1,6 +1,6 @@
 //! Addresses, and how a server ends.
 
-use crate::client::{Client, ESHUTDOWN, READ, request, write};
+use crate::client::{Client, ESHUTDOWN, READ, TRIM, ZEROES, request, write};
 use crate::probe::{Manner, Serving};
 use serve::{Address, Listener};
 use std::io::Write;
@@ -52,6 +52,32 @@ fn requests_that_come_too_late_are_told_so() {
     let served = serving.end().served;
     assert_eq!((served.requests, served.errors), (done, late));
     assert!(late > 0);
+}
+
+/// A client may ask for more trims and zeroes than are done in hours.
+#[test]
+fn long_requests_end_at_their_next_piece() {
+    let serving = Serving::new(Manner {
+        read_turns: 0,
+        write_turns: 40_000,
+    });
+    let mut client = Client::new(&serving.path, true);
+    let all = 64 << 20;
+    // In pieces; none begins before the one before it has ended.
+    for (cookie, kind) in [(0, TRIM), (1, ZEROES), (2, TRIM)] {
+        client.send(&request(0, kind, cookie, 0, all));
+    }
+    client.send(&request(0, READ, 9, 0, 4096));
+    serving.stop();
+    for _ in 0..4 {
+        let reply = client.reply_or_end(4096).expect("an answer");
+        assert!(reply.cookie == 9 || reply.error == ESHUTDOWN, "{reply:?}");
+    }
+    assert!(client.is_over());
+    let log = serving.end().log;
+    let trims = log.iter().filter(|line| line.starts_with("trim")).count();
+    assert!(trims < 256, "{trims} pieces");
+    assert_eq!(log.last().map(String::as_str), Some("flush"));
 }
 
 fn temporary(name: &str) -> PathBuf {

@@ -116,6 +116,32 @@ fn force_unit_access_flush_zeroes_and_deallocation_reach_the_device() {
     assert_eq!(log, expected);
 }
 
+/// One that covers the device holds up only what of it is not done yet.
+#[test]
+fn others_are_served_beside_a_deallocation_of_everything() {
+    let serving = Serving::new(Pace {
+        read_turns: 1,
+        write_turns: 1,
+    });
+    let mut client = serving.client();
+    let mut everything = vec![0; 4];
+    everything.extend((client.blocks as u32).to_le_bytes());
+    everything.extend([0; 8]);
+    let command = Command::new(DATASET).with(10, 0).with(11, 4);
+    let deallocated = client.io.send(command, everything);
+    let last = client.blocks - 1;
+    let [early, late] = [0, last].map(|block| client.io.send(client.reading(block, 1), Vec::new()));
+    let order: Vec<_> = (0..3)
+        .map(|_| client.io.receive().expect("an answer").completion.command)
+        .collect();
+    assert_eq!(order, [early, deallocated, late]);
+    let log = serving.end().log;
+    let place = |what: &str| log.iter().position(|line| line == what).expect(what);
+    // 64 pieces; who waits is let go each 16 MiB.
+    assert_eq!(place("read 0+4096"), 64);
+    assert!(place("read 67104768+4096") > 255);
+}
+
 #[test]
 fn a_compare_says_whether_it_is_so() {
     let serving = Serving::new(Pace::default());
@@ -339,6 +365,12 @@ fn hosts_are_told_what_there_is() {
     assert_eq!(namespace[128..132], [0, 0, 12, 0]);
     assert_eq!(identify(2, 0).expect("told")[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(identify(2, 1).expect("told")[..4], [0; 4]);
+    // Deallocate at most 255 ranges, a gibibyte of which the device has a sixteenth.
+    let limits = identify(6, 0).expect("told");
+    assert_eq!(limits[..4], [0, 0, 0, 255]);
+    assert_eq!(limits[4..8], 16384_u32.to_le_bytes());
+    assert_eq!(limits[8..16], 16384_u64.to_le_bytes());
+    assert!(limits[16..].iter().all(|byte| *byte == 0));
     let descriptors = identify(3, 1).expect("told");
     assert_eq!(&descriptors[..20], b"\x02\x10\x00\x000123456789abcdef");
     assert_eq!(descriptors[20..22], [3, 16]);

@@ -38,6 +38,37 @@ fn a_server_that_stops_ends_what_it_has_and_flushes() {
     assert_eq!(ended.log.last().map(String::as_str), Some("flush"));
 }
 
+/// A host may ask for more zeroes and deallocations than are done in hours.
+#[test]
+fn long_commands_end_at_their_next_piece() {
+    let serving = Serving::new(Pace {
+        read_turns: 0,
+        write_turns: 40_000,
+    });
+    let mut client = serving.client();
+    let mut everything = vec![0; 4];
+    everything.extend((client.blocks as u32).to_le_bytes());
+    everything.extend([0; 8]);
+    let deallocate = Command::new(9).with(10, 0).with(11, 4);
+    client.io.send(deallocate, everything.clone());
+    client.io.send(Command::new(8).blocks(0, 16384), Vec::new());
+    client.io.send(deallocate, everything);
+    client.io.flush().expect("sent");
+    // The server has them when it answers another queue.
+    let alive = Command::new(0x18).of(0);
+    client.admin.ask(alive, Vec::new()).expect("alive");
+    serving.stop();
+    for _ in 0..3 {
+        let answer = client.io.receive().expect("an answer").completion;
+        assert_eq!(answer.status, Status(0x08));
+    }
+    assert!(matches!(client.io.receive(), Err(ClientError::Io(_))));
+    let ended = serving.end();
+    assert_eq!(ended.served.errors, 3);
+    let pieces = ended.log.iter().filter(|line| *line != "flush").count();
+    assert!(pieces < 256, "{pieces}");
+}
+
 #[test]
 fn a_host_that_takes_its_leave_is_told_when_all_is_flushed() {
     let serving = Serving::new(Pace {
