@@ -488,6 +488,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !superblock.is_clean {
             self.state().forget_unclaimed();
         }
+        if superblock.is_clean {
+            self.clear_window().await?;
+        }
         {
             let mut state = self.state();
             state.superblock.is_clean = false;
@@ -663,6 +666,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.purge_open().await?;
         self.sync().await?;
+        self.close_journal().await?;
+        self.leave_pmem_for_good().await?;
+        self.state().superblock.is_clean = true;
+        let failed = |error: MountError| FsError::Io(error.to_string());
+        self.write_superblock().await.map_err(failed)?;
+        self.device.drain().await?;
+        self.device.flush().await?;
+        Ok(())
+    }
+
+    /// What the journal holds is in its places.
+    pub(super) async fn close_journal(&self) -> Result<(), FsError> {
         let journal = self.journal().take();
         if let Some(mut journal) = journal {
             journal
@@ -671,12 +686,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 .map_err(|error| self.fail(&error.to_string()))?;
             *self.journal() = Some(journal);
         }
-        self.leave_pmem_for_good().await?;
-        self.state().superblock.is_clean = true;
-        let failed = |error: MountError| FsError::Io(error.to_string());
-        self.write_superblock().await.map_err(failed)?;
-        self.device.drain().await?;
-        self.device.flush().await?;
         Ok(())
     }
 }
