@@ -75,9 +75,9 @@ impl CheckReport {
 /// replayed, and files that were unlinked while they were open are removed. Without `repair`
 /// nothing else is changed; over an [`Overlay`](crate::Overlay) that keeps what is written the
 /// device below is not changed at all. What was synced to persistent memory and is not in its files
-/// yet stays there until it is: behind a repair the file system is mounted once more for it. If its journal cannot be read, or the device does not take
-/// what it holds, that is the only problem told and nothing is repaired: what was synced last may
-/// be there alone.
+/// yet stays there until it is: behind a repair the file system is mounted once more for it. If its
+/// journal cannot be read, or the device does not take what it holds, that is the only problem told
+/// and nothing is repaired: what was synced last may be there alone.
 ///
 /// # Errors
 /// There is no file system, or of a later version; the device fails.

@@ -675,19 +675,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.device.flush().await?;
         Ok(())
     }
-
-    /// What the journal holds is in its places.
-    pub(super) async fn close_journal(&self) -> Result<(), FsError> {
-        let journal = self.journal().take();
-        if let Some(mut journal) = journal {
-            journal
-                .close(self)
-                .await
-                .map_err(|error| self.fail(&error.to_string()))?;
-            *self.journal() = Some(journal);
-        }
-        Ok(())
-    }
 }
 
 impl State {

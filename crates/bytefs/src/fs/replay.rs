@@ -205,6 +205,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(true)
     }
 
+    /// What the journal holds is in its places.
+    pub(super) async fn close_journal(&self) -> Result<(), FsError> {
+        let journal = self.journal().take();
+        if let Some(mut journal) = journal {
+            journal
+                .close(self)
+                .await
+                .map_err(|error| self.fail(&error.to_string()))?;
+            *self.journal() = Some(journal);
+        }
+        Ok(())
+    }
+
     /// Why not all that was synced to persistent memory is in its files. What else was recovered is
     /// in its places then, and the device can be looked at.
     pub(crate) async fn failed_to_bring(&self) -> Result<MountError, FsError> {
