@@ -104,10 +104,17 @@ impl<'s> Tx<'s> {
         }
         let batch = self.state.batch.id;
         for ino in self.gone {
-            if let Some(pmem) = &mut self.state.pmem {
-                pmem.remove(ino, batch);
-            }
+            let reserved = self.state.reserved;
             self.state.drop_node(ino);
+            if let Some(pmem) = &mut self.state.pmem
+                && pmem.remove(ino, batch)
+            {
+                // The file may come back with what its frames have, and needs its room then.
+                let kept = reserved - self.state.reserved;
+                self.state.reserved += kept;
+                self.state.pending_free += kept;
+                self.state.batch.keep(kept);
+            }
         }
     }
 

@@ -72,6 +72,26 @@ pub enum BadSetting {
         /// The largest ratio.
         most: u64,
     },
+    /// No range has so many writes.
+    #[error(
+        "{after} writes that count for nothing are more than a range ever has; give at most {most}"
+    )]
+    After {
+        /// F.
+        after: u32,
+        /// The largest F.
+        most: u32,
+    },
+    /// The end of a span would be behind the end of time.
+    #[error("{name} is {span}, and at most {most} make sense")]
+    Long {
+        /// Which.
+        name: &'static str,
+        /// What was given.
+        span: Picos,
+        /// The longest.
+        most: Picos,
+    },
     /// More is kept than there is.
     #[error(
         "{reserve} % of the device's memory cannot be kept for explicit mappings; give 0 to 100"
@@ -137,6 +157,13 @@ pub enum BadSetting {
 impl Settings {
     /// The largest G: ranges of 4 GiB.
     pub const MOST_ORDER: u32 = 20;
+
+    /// The largest F, far below where counts end.
+    pub const MOST_AFTER: u32 = 1_000_000;
+
+    /// Spans are no longer: 30 days. With any time that a machine comes to they end before time
+    /// does.
+    pub const MOST_SPAN: Picos = Picos::from_micros(30 * 24 * 3_600_000_000);
 
     /// What can be changed while a file system is mounted.
     pub const CHANGEABLE: &str = "upgrade, downgrade, after, reserve and policy";
@@ -213,10 +240,24 @@ impl Settings {
                 most: Self::MOST_ORDER,
             });
         }
+        let after = self.policy.after_writes;
+        if after > Self::MOST_AFTER {
+            let most = Self::MOST_AFTER;
+            return Err(BadSetting::After { after, most });
+        }
         let delays = [
             ("the delay of writes", self.write_delay),
             ("the delay of write-backs", self.write_back_delay),
         ];
+        let waits = [
+            ("the wait before an upgrade", self.wait),
+            ("the wait before an upgrade is tried again", self.retry),
+        ];
+        let spans = delays.into_iter().chain(waits);
+        if let Some((name, span)) = { spans }.find(|(_, span)| *span > Self::MOST_SPAN) {
+            let most = Self::MOST_SPAN;
+            return Err(BadSetting::Long { name, span, most });
+        }
         match delays
             .into_iter()
             .find(|(_, delay)| *delay < Picos::from_micros(1))
@@ -269,7 +310,44 @@ mod tests {
         };
         let said = brief.check().map_err(|error| error.to_string());
         assert!(said.is_err_and(|said| said.contains("the delay of writes is 999ns")));
+        let mut late = good;
+        late.policy.after_writes = 1_000_000;
+        assert_eq!(late.check(), Ok(()));
+        late.policy.after_writes += 1;
+        let said = late.check().map_err(|error| error.to_string());
+        assert!(said.is_err_and(|said| said.contains("give at most 1000000")));
     }
+
+    /// Ranges are moved without an overflow, or the span is refused.
+    #[test]
+    fn the_longest_spans_end_before_time_does() {
+        let spans: [fn(&mut Settings) -> &mut Picos; 4] = [
+            |settings| &mut settings.wait,
+            |settings| &mut settings.retry,
+            |settings| &mut settings.write_delay,
+            |settings| &mut settings.write_back_delay,
+        ];
+        for of in spans {
+            let mut settings = Settings::default();
+            *of(&mut settings) = Settings::MOST_SPAN;
+            let mut dax = crate::Dax::new(&settings).expect("a good span");
+            let file = dax.open();
+            // Far behind what a machine comes to.
+            let now = units::Time::from_picos(u64::MAX / 2);
+            for _ in 0..9 {
+                dax.wrote(file, 0, 1, now);
+                dax.wrote_back(file, 0, 1, now);
+            }
+            while let Some(job) = dax.next_job(now) {
+                dax.finish(job, false, now);
+            }
+            assert_eq!(dax.stats().wanted_upgrades, 1);
+            *of(&mut settings) = Picos::new(u64::MAX);
+            let said = settings.check().map_err(|error| error.to_string());
+            assert!(said.is_err_and(|said| said.contains("at most")));
+        }
+    }
+
     #[test]
     fn settings_have_names() {
         let mut settings = Settings::default();

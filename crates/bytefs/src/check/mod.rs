@@ -14,7 +14,7 @@ use crate::fs::{FileSystem, MountOptions, address};
 use crate::journal::{self, contents};
 use crate::layout::{BLOCK, Superblock};
 use crate::logs;
-use crate::{BlockNo, Ino, MountError};
+use crate::{BlockNo, FsError, Ino, MountError};
 use core::fmt;
 use core::pin::Pin;
 use port::{Acknowledge, AnyClock, AnyLent, Device, DeviceError};
@@ -74,9 +74,10 @@ impl CheckReport {
 /// One that was not unmounted is recovered first, which mounting would do too: its journal is
 /// replayed, and files that were unlinked while they were open are removed. Without `repair`
 /// nothing else is changed; over an [`Overlay`](crate::Overlay) that keeps what is written the
-/// device below is not changed at all. If its journal cannot be read, or the device does not take
-/// what it holds, that is the only problem told and nothing is repaired: what was synced last may
-/// be there alone.
+/// device below is not changed at all. What was synced to persistent memory and is not in its files
+/// yet stays there until it is: behind a repair the file system is mounted once more for it. If its
+/// journal cannot be read, or the device does not take what it holds, that is the only problem told
+/// and nothing is repaired: what was synced last may be there alone.
 ///
 /// # Errors
 /// There is no file system, or of a later version; the device fails.
@@ -115,6 +116,9 @@ async fn look_at(device: &AnyLent<'_>, repair: bool) -> Result<CheckReport, Moun
     Ok(report)
 }
 
+/// How problems begin that are not of what the walk finds.
+const NOT_UNMOUNTED: &str = "it was not unmounted";
+
 /// What came of a file system that was not unmounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Recovered {
@@ -147,6 +151,13 @@ async fn recover<D: Device + Clone>(
     }
     let fs = FileSystem::mount(device.clone(), AnyClock::Still, MountOptions::default()).await;
     let error = match fs {
+        Ok(fs) if fs.failed().is_some() => match fs.failed_to_bring().await {
+            Ok(error) => error,
+            Err(error) => {
+                report.tell(not_unmounted(&error));
+                return Ok(Recovered::Not);
+            }
+        },
         Ok(fs) => match fs.unmount().await {
             Ok(()) => {
                 report.was_recovered = true;
@@ -154,10 +165,7 @@ async fn recover<D: Device + Clone>(
                 return Ok(Recovered::Yes);
             }
             Err(error) => {
-                report.tell(format!(
-                    "it was not unmounted, and behind its recovery it cannot be: {error}; nothing \
-                     is repaired"
-                ));
+                report.tell(not_unmounted(&error));
                 return Ok(Recovered::Not);
             }
         },
@@ -183,13 +191,13 @@ async fn recover<D: Device + Clone>(
             report.was_recovered = true;
             *superblock = crate::fs::read_superblock(device).await?;
             report.tell(format!(
-                "it was not unmounted, and behind its recovery it cannot be mounted: {error}"
+                "{NOT_UNMOUNTED}, and behind its recovery it cannot be mounted: {error}"
             ));
             return Ok(Recovered::Yes);
         }
         Ok(false) => {
             report.tell(format!(
-                "it was not unmounted and cannot be recovered: {error}; nothing is repaired"
+                "{NOT_UNMOUNTED} and cannot be recovered: {error}; nothing is repaired"
             ));
             return Ok(Recovered::Not);
         }
@@ -198,10 +206,14 @@ async fn recover<D: Device + Clone>(
     };
     // What was synced last is in the journal alone, which a repair would leave behind.
     report.tell(format!(
-        "it was not unmounted and cannot be recovered: {error}; nothing is repaired, for that \
+        "{NOT_UNMOUNTED} and cannot be recovered: {error}; nothing is repaired, for that \
          would lose what was synced last"
     ));
     Ok(Recovered::Not)
+}
+
+fn not_unmounted(error: &FsError) -> String {
+    format!("{NOT_UNMOUNTED}, and behind its recovery it cannot be: {error}; nothing is repaired")
 }
 
 /// Whether an error says that the device does not do its work, and nothing of what is on it.
@@ -242,7 +254,7 @@ async fn leave_record<D: Device>(
                 .into(),
         );
     }
-    let what = format!("it was not unmounted and cannot be recovered: {error}");
+    let what = format!("{NOT_UNMOUNTED} and cannot be recovered: {error}");
     Ok(Some(Problem { what, repaired }))
 }
 
@@ -254,7 +266,7 @@ async fn leave_logs<D: Device>(
     repair: bool,
     error: &MountError,
 ) -> Result<Problem, MountError> {
-    let what = format!("it was not unmounted and cannot be recovered: {error}");
+    let what = format!("{NOT_UNMOUNTED} and cannot be recovered: {error}");
     let geometry = superblock.geometry().ok_or(MountError::Damaged {
         what: "the superblock".into(),
     })?;

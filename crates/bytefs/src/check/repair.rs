@@ -2,13 +2,15 @@
 
 use super::rebuild::{self, Built};
 use super::walk::{Seen, Walk};
-use super::{CheckReport, LOST, lost_name};
+use super::{CheckReport, LOST, NOT_UNMOUNTED, lost_name};
 use crate::dir::Found;
+use crate::fs::replay::{clear, headers};
 use crate::fs::{FileSystem, MountOptions, address, write_checkpoint, write_twins};
 use crate::layout::{
     self, BITS_PER_BLOCK, BITS_PER_LINE, BLOCK, Extent, INODE_BYTES, Inode, LINE, Mode,
     STATE_BLOCK, Superblock, free_span, seal,
 };
+use crate::state::pmem::Window;
 use crate::tx::Tx;
 use crate::{BlockNo, Caller, FileKind, FsError, Ino, MountError, Timestamp};
 use core::ops::Range;
@@ -26,6 +28,7 @@ pub(super) async fn repair<D: Device + Clone>(
     report: &mut CheckReport,
 ) -> Result<(), MountError> {
     let mut superblock = walk.superblock;
+    let is_in_window = frames_to_bring(walk).await?;
     superblock.is_clean = false;
     superblock.is_repairing = true;
     if walk.segments.is_none() {
@@ -49,7 +52,8 @@ pub(super) async fn repair<D: Device + Clone>(
         seal(&mut block[..LINE]);
         write(walk, STATE_BLOCK, &block).await?;
     }
-    superblock.is_clean = true;
+    // A clean one is mounted without a look at the window.
+    superblock.is_clean = !is_in_window;
     superblock.is_repairing = false;
     if let Some(segments) = &mut walk.segments {
         let changed = core::mem::take(&mut walk.changed);
@@ -67,15 +71,22 @@ pub(super) async fn repair<D: Device + Clone>(
     if let Some(segments) = &mut walk.segments {
         write_twins(walk.device, segments).await?;
     }
-    adopt(walk).await?;
+    let left = match is_in_window {
+        true => bring_frames(walk).await,
+        false => None,
+    };
+    if left.is_none() {
+        adopt(walk).await?;
+    }
     // What is still wrong is said by looking once more.
     let superblock = crate::fs::read_superblock(walk.device).await?;
     let mut again = Walk::new(walk.device, superblock).await?;
     again.run().await?;
     for problem in &mut report.problems {
-        let is_left = again.problems.iter().any(|left| left.what == problem.what);
+        let is_unmounted = left.is_none() || !problem.what.starts_with(NOT_UNMOUNTED);
+        let is_found = again.problems.iter().any(|left| left.what == problem.what);
         if problem.repaired.is_none() {
-            problem.repaired = (!is_left).then(|| "mended".into());
+            problem.repaired = (is_unmounted && !is_found).then(|| "mended".into());
         }
     }
     let known = |what: &str| report.problems.iter().any(|problem| problem.what == what);
@@ -85,12 +96,48 @@ pub(super) async fn repair<D: Device + Clone>(
         .filter(|problem| !known(&problem.what));
     let new: Vec<_> = new.collect();
     report.problems.extend(new);
+    if let Some(why) = left {
+        report.tell(format!("behind the repair it cannot be unmounted: {why}"));
+    }
     for ino in without {
         report.tell(format!(
             "there is no room to build {ino} anew from its names; remove files and repair again"
         ));
     }
     Ok(())
+}
+
+/// Whether the window has pages that are to be brought to their files. Where the file system was
+/// unmounted it has none; what an earlier repair has left there is nobody's.
+async fn frames_to_bring<D: Device>(walk: &Walk<'_, D>) -> Result<bool, MountError> {
+    let Some(window) = Window::of(&walk.device.shape()) else {
+        return Ok(false);
+    };
+    let seed = walk.superblock.hash_seed();
+    let found = headers(walk.device, &window, seed).await?;
+    if walk.superblock.is_clean {
+        let frames = found.iter().map(|(frame, _)| *frame);
+        clear(walk.device, &window, frames).await?;
+    }
+    Ok(!walk.superblock.is_clean && !found.is_empty())
+}
+
+/// Brings pages from the window to their files, as a mount does; gives why some were not.
+async fn bring_frames<D: Device + Clone>(walk: &Walk<'_, D>) -> Option<String> {
+    let device = walk.device.clone();
+    let fs = FileSystem::mount(device, AnyClock::Still, MountOptions::default()).await;
+    let fs = match fs {
+        Ok(fs) => fs,
+        Err(error) => return Some(error.to_string()),
+    };
+    let done = match fs.failed().as_ref() {
+        None => fs.unmount().await,
+        Some(_) => match fs.failed_to_bring().await {
+            Ok(error) => return Some(error.to_string()),
+            Err(error) => Err(error),
+        },
+    };
+    done.err().map(|error| error.to_string())
 }
 
 /// Writes the superblock behind everything that was written before.

@@ -179,6 +179,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             state.space.give(block.0);
             state.pending_free -= 1;
         }
+        state.pending_free -= sealed.kept;
+        state.reserved -= sealed.kept;
         drop(state);
         drop(order);
         self.progress.ring();

@@ -10,6 +10,7 @@ mod mount;
 mod names;
 mod places;
 mod pmem;
+pub(crate) mod replay;
 mod sizes;
 mod sync;
 mod write_back;

@@ -488,6 +488,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if !superblock.is_clean {
             self.state().forget_unclaimed();
         }
+        if superblock.is_clean {
+            self.clear_window().await?;
+        }
         {
             let mut state = self.state();
             state.superblock.is_clean = false;
@@ -663,14 +666,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         self.purge_open().await?;
         self.sync().await?;
-        let journal = self.journal().take();
-        if let Some(mut journal) = journal {
-            journal
-                .close(self)
-                .await
-                .map_err(|error| self.fail(&error.to_string()))?;
-            *self.journal() = Some(journal);
-        }
+        self.close_journal().await?;
         self.leave_pmem_for_good().await?;
         self.state().superblock.is_clean = true;
         let failed = |error: MountError| FsError::Io(error.to_string());

@@ -1,24 +1,20 @@
 //! Syncs by the device's persistent memory, and pages that come there and leave it.
 
 use super::FileSystem;
+use super::replay::clear;
 use crate::gate::Passed;
-use crate::layout::{BLOCK, LINE};
 use crate::state::pmem::{
-    DAX_ATTRIBUTE, DaxAt, DaxView, Header, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
+    DAX_ATTRIBUTE, DaxAt, DaxView, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
     whole_file,
 };
 use crate::tx::{Done, Tx};
-use crate::{Caller, FsError, Ino, MountError, PmemStats, Timestamp};
+use crate::{FsError, Ino, PmemStats};
 use core::ops::Range;
 use dax::{DaxStats, Decision, Footprint, Move, PolicyKind};
 use port::{Clock, Device};
-use std::collections::BTreeMap;
 use units::{ByteAddr, TxId};
 
-const PAGE: u64 = BLOCK as u64;
 const NO_FRAME: &str = "no frame of the window is free; make the device with a larger device.pmem, or lower dax_reserve";
-/// Headers of one read.
-const READ: u32 = 1024;
 
 /// What transparent DAX has done, and what it holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,11 +267,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Says of frames that they are nobody's.
     async fn give_frames(&self, window: Window, frames: Vec<u32>) -> Result<(), FsError> {
-        let parts: Vec<_> = frames
-            .iter()
-            .map(|frame| (window.header(*frame), &[0; LINE][..]))
-            .collect();
-        self.write_window(&parts).await?;
+        let done = clear(&self.device, &window, frames.iter().copied()).await;
+        done.map_err(|error| self.fail(&error.to_string()))?;
         if let Some(pmem) = &mut self.state().pmem {
             pmem.free.extend(frames);
         }
@@ -435,96 +428,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 pmem.dax.finish(job, is_done, self.clock.now());
             }
         }
-    }
-
-    /// Brings to their files the pages that a power cut has left in the window, and says of all
-    /// frames that they are nobody's.
-    pub(super) async fn replay_window(&self) -> Result<(), MountError> {
-        let Some(window) = Window::of(&self.shape) else {
-            return Ok(());
-        };
-        let seed = self.state().hash_seed;
-        let mut found: BTreeMap<(Ino, u64), (Header, u32)> = BTreeMap::new();
-        let mut frames = Vec::new();
-        for first in (0..window.frames).step_by(READ as usize) {
-            let count = READ.min(window.frames - first);
-            let mut lines = vec![0; count as usize * LINE];
-            self.device.read(window.header(first), &mut lines).await?;
-            for (frame, line) in (first..).zip(lines.chunks_exact(LINE)) {
-                let Some(header) = Header::decode(line, seed) else {
-                    continue;
-                };
-                frames.push(frame);
-                let place = found.entry((header.ino, header.page));
-                let newest = place.or_insert((header, frame));
-                if newest.0.number < header.number {
-                    *newest = (header, frame);
-                }
-            }
-        }
-        if frames.is_empty() {
-            return Ok(());
-        }
-        let failed = |error: FsError| match error {
-            FsError::Io(what) => MountError::Device(what),
-            other => MountError::Device(format!(
-                "what was synced to persistent memory cannot be written to its files: {other}"
-            )),
-        };
-        let mut recovered = 0;
-        for (header, frame) in found.into_values() {
-            recovered += u64::from(
-                self.replay_frame(&window, &header, frame)
-                    .await
-                    .map_err(failed)?,
-            );
-        }
-        self.sync().await.map_err(failed)?;
-        let parts: Vec<_> = frames
-            .iter()
-            .map(|frame| (window.header(*frame), &[0; LINE][..]))
-            .collect();
-        self.write_window(&parts).await.map_err(failed)?;
-        if let Some(pmem) = &mut self.state().pmem {
-            pmem.stats.recovered = recovered;
-        }
-        Ok(())
-    }
-
-    /// Writes a frame to its file, if that is there still; says whether it is.
-    async fn replay_frame(
-        &self,
-        window: &Window,
-        header: &Header,
-        frame: u32,
-    ) -> Result<bool, FsError> {
-        let looked = self.run(|tx| Ok((tx.inode(header.ino)?, tx.attr(header.ino)?.mtime)));
-        let (inode, mtime) = match looked.await {
-            Ok(looked) => looked,
-            Err(FsError::Stale) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let is_same = inode.generation == header.generation;
-        if !is_same || inode.mode.kind != crate::FileKind::Regular {
-            return Ok(false);
-        }
-        let mut bytes = vec![0; BLOCK];
-        self.device.read(window.frame(frame), &mut bytes).await?;
-        bytes.truncate(header.len as usize);
-        if bytes.is_empty() {
-            return Ok(false);
-        }
-        let caller = Caller {
-            uid: 0,
-            gid: 0,
-            core: 0,
-            // A later change may have been durable without the window, or be another frame's.
-            now: mtime.max(Timestamp(header.written as i64)),
-        };
-        self.need_regular(header.ino).await?;
-        self.write_to_cache(&caller, header.ino, header.page * PAGE, &bytes)
-            .await?;
-        Ok(true)
     }
 }
 

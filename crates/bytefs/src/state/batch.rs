@@ -28,7 +28,9 @@ pub(crate) struct Batch {
     contents: Vec<Content>,
     /// Blocks that are free once it is durable.
     freed: Vec<BlockNo>,
-    /// The same, which held metadata.
+    /// Blocks that nobody has and that are kept until it is durable.
+    kept: u32,
+    /// Those of `freed` which held metadata.
     revoked: Vec<BlockNo>,
     /// Whether `before` is kept.
     keeps_before: bool,
@@ -101,6 +103,11 @@ impl Batch {
             self.revoked.push(block);
         }
     }
+
+    /// So many blocks that nobody has are nobody else's before it is durable.
+    pub fn keep(&mut self, blocks: u32) {
+        self.kept += blocks;
+    }
 }
 
 fn line_address(block: BlockNo, line: usize) -> ByteAddr {
@@ -127,6 +134,7 @@ pub(crate) struct Sealed {
     /// Blocks of metadata that are none any more.
     pub revoked: Vec<BlockNo>,
     pub freed: Vec<BlockNo>,
+    pub kept: u32,
 }
 
 impl Sealed {
@@ -162,6 +170,7 @@ impl State {
             before: batch.before,
             revoked: batch.revoked,
             freed: batch.freed,
+            kept: batch.kept,
         };
         for block in batch.blocks {
             let Some(buffer) = self.blocks.get_mut(block) else {

@@ -4,6 +4,7 @@
 mod by_log;
 mod clock;
 mod costs;
+mod damaged;
 mod drive;
 mod explicit;
 mod lives;

@@ -137,16 +137,16 @@ units::parameters! {
         /// D: a range is downgraded below so many write-backs to 100 writes.
         dax_downgrade: u32, "at most dax_upgrade", "Transparent DAX 6 (30)";
         /// F: nothing is decided before so many writes.
-        dax_after: u32, "any", "Transparent DAX 6 (5)";
+        dax_after: u32, "at most 1000000", "Transparent DAX 6 (5)";
         /// G: a range has two to the power of so many pages.
         dax_order: u32, "at most 20", "Transparent DAX 6 (9)";
         /// How long an upgrade that was decided waits before it begins. It takes effect in the sync
         /// that decides it, or in the first one behind this time.
-        dax_wait: Picos, "any", "ours (0); Transparent DAX 5.1 upgrades in a work queue, of unknown delay";
+        dax_wait: Picos, "at most 30 days", "ours (0); Transparent DAX 5.1 upgrades in a work queue, of unknown delay";
         /// For how long a write counts.
-        dax_write_delay: Picos, "at least 1us", "ours: the thesis gives none";
+        dax_write_delay: Picos, "1us to 30 days", "ours: the thesis gives none";
         /// For how long a write-back counts.
-        dax_write_back_delay: Picos, "at least 1us", "ours: the thesis gives none";
+        dax_write_back_delay: Picos, "1us to 30 days", "ours: the thesis gives none";
     }
 }
 

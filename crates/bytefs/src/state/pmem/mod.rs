@@ -295,9 +295,10 @@ impl Pmem {
         range.next().is_some()
     }
 
-    /// A file is removed, which is durable when a batch is.
-    pub fn remove(&mut self, ino: Ino, batch: BatchId) {
+    /// A file is removed, which is durable when a batch is. Says whether it has had frames.
+    pub fn remove(&mut self, ino: Ino, batch: BatchId) -> bool {
         let frames = self.take_frames(ino, 0..u64::MAX);
+        let has_frames = !frames.is_empty();
         self.dying
             .extend(frames.into_iter().map(|frame| (batch, frame)));
         self.pending.remove(&ino);
@@ -305,6 +306,7 @@ impl Pmem {
             self.names.remove(&tracked.id);
             self.dax.forget(tracked.id);
         }
+        has_frames
     }
 
     /// A file is cut to so many pages.
