@@ -270,3 +270,29 @@ fn retired_stores_that_own_their_lines_leave_the_mshrs_to_loads() {
     let few = with("cpu.store_grants=1");
     assert!(time(&granted) < time(&few) && time(&few) <= time(&waiting));
 }
+
+/// Stores to pages of host DRAM hold their MSHRs, as those of DRAM-Only do.
+#[test]
+fn stores_to_pages_of_host_dram_are_granted_nothing() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for step in 0..2_000 {
+        program.store(thread, step % 97 * PAGE + step % 64 * LINE);
+        program.load(thread, (100 + step % 89) * PAGE + step % 61 * LINE);
+    }
+    let trace = program.finish();
+    let with = |grants: &'static str| {
+        let promoted = [
+            grants,
+            "run.warmup=50%",
+            "ssd.promotion.threshold=1",
+            "cpu.l1d_mshrs=2",
+            "cpu.l3=64KiB",
+        ];
+        on_one_core(&trace, "skybyte-p", &promoted)
+    };
+    let (waiting, granted) = (with("cpu.store_grants=0"), with("cpu.store_grants=64"));
+    assert!(stat(&waiting, "requests/host_reads") > 1_000);
+    assert_eq!(stat(&waiting, "link/to_device_bytes"), 0);
+    assert_eq!(time(&granted), time(&waiting));
+}
