@@ -296,3 +296,29 @@ fn stores_to_pages_of_host_dram_are_granted_nothing() {
     assert_eq!(stat(&waiting, "link/to_device_bytes"), 0);
     assert_eq!(time(&granted), time(&waiting));
 }
+
+/// More threads than frames, which only read: pages drive each other out before anybody has read
+/// them, and who has come in vain too often must have data.
+#[test]
+fn a_thread_out_of_patience_writes_nothing() {
+    let mut program = Program::new();
+    for page in 0..12 {
+        let thread = program.thread();
+        for line in 0..64 {
+            program.chase(thread, page * PAGE + line * LINE);
+        }
+    }
+    let thrash = [
+        "link.ownership=write",
+        "ssd.promotion.threshold=4000",
+        "ssd.log.size=64KiB",
+        "ssd.dram=68KiB",
+        "ssd.cache.ways=1",
+        "cpu.l3=64KiB",
+    ];
+    let result = on_one_core(&program.finish(), "skybyte-full", &thrash);
+    let vain = stat(&result, "os/retries");
+    assert!(vain > 100, "{vain}");
+    assert_eq!(stat(&result, "requests/ssd_writes"), 0);
+    assert_eq!(stat(&result, "flash/program_pages"), 0);
+}
