@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
 
 from entresol import core
 from entresol.core import ConfigError, Parameter, Setup
@@ -19,8 +21,19 @@ from entresol.result_types import RunResult
 from entresol.study import Capture, Study
 
 _OURS = re.compile(r"\b(our choice|ours|gives none|no value in the paper)\b")
-_NUMBER = re.compile(r"(\d+)(?:\.(\d+))?(\D*)")
-_FINER = {"s": "ms", "ms": "us", "us": "ns", "ns": "ps", "GB/s": "MB/s", "MB/s": "kB/s"}
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(\D*)")
+_RATIO = re.compile(r"(\d+)/(\d+)")
+_FINER = {
+    unit: (finer, times)
+    for units, times in (
+        ("s ms us ns ps", 1000),
+        ("GB/s MB/s kB/s B/s", 1000),
+        ("GHz MHz kHz Hz", 1000),
+        ("TiB GiB MiB KiB B", 1024),
+    )
+    for unit, finer in pairwise(units.split())
+}
+"""In which unit the half of an odd number is a whole one, and how many of those make one."""
 _ACTED = (
     ("ssd.log.", "activity", "log_fills"),
     ("ssd.compaction.", "activity", "log_fills"),
@@ -93,7 +106,8 @@ def parameters_of(setup: Setup, run: Run) -> list[tuple[Parameter, str]]:
     for each in ours:
         section, _, name = each.key.rpartition(".")
         value = config[section][name]
-        is_number = _NUMBER.fullmatch(value) is not None and each.key != "run.seed"
+        is_number = any(form.fullmatch(value) for form in (_NUMBER, _RATIO))
+        is_number = is_number and each.key != "run.seed"
         if is_number and each.key not in unread and acted(run, each.key):
             found.append((each, value))
     return found
@@ -121,28 +135,35 @@ def acted(run: Run, key: str) -> bool:
 
 
 def scaled(value: str, is_doubled: bool) -> str | None:
-    """Half or twice a value with its unit; nothing if that is the same or no such value."""
+    """Half or twice a value with its unit; nothing if that is the same or no such value.
+
+    Half of what can only be a whole number is rounded down."""
+    if (ratio := _RATIO.fullmatch(value)) is not None:
+        above, below = map(int, ratio.groups())
+        changed = (2 * above, below) if is_doubled else (above, 2 * below)
+        return None if above == 0 else f"{changed[0]}/{changed[1]}"
     match = _NUMBER.fullmatch(value)
-    if match is None:
+    if match is None or (number := Decimal(match[1])) == 0:
         return None
-    whole, part, unit = int(match[1]), match[2] or "", match[3]
-    digits = int(f"{whole}{part}") * (2 if is_doubled else 1)
+    unit = match[2]
     if is_doubled:
-        return None if digits == 0 else _text(digits, len(part), unit)
-    if digits % 2 == 0:
-        return None if digits == 0 else _text(digits // 2, len(part), unit)
-    finer = _FINER.get(unit)
-    if finer is not None:
-        return _text(digits * 500, len(part), finer)
-    return None if digits == 1 or part else _text(digits // 2, 0, unit)
+        return _text(number * 2, unit)
+    half = number / 2
+    if unit == "%" or _decimals(half) <= _decimals(number):
+        return _text(half, unit)
+    if unit in _FINER:
+        finer, times = _FINER[unit]
+        return _text(half * times, finer)
+    return _text(Decimal(int(half)), unit) if half >= 1 else None
 
 
-def _text(digits: int, point: int, unit: str) -> str:
-    if point == 0:
-        return f"{digits}{unit}"
-    text = str(digits).rjust(point + 1, "0")
-    whole, part = text[:-point], text[-point:].rstrip("0")
-    return f"{whole}.{part}{unit}" if part else f"{whole}{unit}"
+def _decimals(number: Decimal) -> int:
+    return len(_text(number, "").partition(".")[2])
+
+
+def _text(number: Decimal, unit: str) -> str:
+    text = f"{number:f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}{unit}"
 
 
 def plan(wanted: Study, run: Run) -> Plan:
@@ -153,6 +174,8 @@ def plan(wanted: Study, run: Run) -> Plan:
         for is_doubled in (False, True):
             changed = scaled(value, is_doubled)
             if changed is None:
+                if (said := _no_half(parameter.key, value, is_doubled)) is not None:
+                    refused.append(said)
                 continue
             change = Change(parameter.key, value, changed, is_doubled)
             setup = _with(wanted.setup, change)
@@ -165,6 +188,14 @@ def plan(wanted: Study, run: Run) -> Plan:
             changes.append(change)
             points += _points(capture, wanted, setup, run.design)
     return Plan(tuple(changes), tuple(refused), tuple(points))
+
+
+def _no_half(key: str, value: str, is_doubled: bool) -> Refused | None:
+    """What is to be said where a value has no half; of 0 nothing is, for that is no smaller."""
+    if is_doubled or scaled(value, True) is None:
+        return None
+    change = Change(key, value, f"half of {value}", is_doubled)
+    return Refused(change, "there is no smaller number but 0.")
 
 
 def _with(setup: Setup, change: Change) -> Setup:

@@ -186,7 +186,10 @@ def missing(run: Json, begin: int) -> str | None:
     whole = at(run, PARTS).marks
     if any(mark.reached == 0 for mark in whole):
         return f"{words}; what never happens in it no longer capture of it brings."
-    factor = max((m.wanted / m.reached for m in whole), default=0.0) * PARTS / LATEST
+    # A mark that is met where windows can begin does not lack length.
+    latest = at(run, max(begin, LATEST)).marks
+    short = [m for m, there in zip(whole, latest, strict=True) if not there.is_met]
+    factor = max((m.wanted / m.reached for m in short), default=0.0) * PARTS / LATEST
     if factor <= 1:
         return f"{words}; a longer capture (more --work) may be, by how much is not known."
     longer = quantity.count(run["instructions"] * factor)

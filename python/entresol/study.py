@@ -53,7 +53,7 @@ def open_captures(
         captures.append(_open_capture(path, blocks, reading or core.ForeignReading()))
         names = [capture.name for capture in captures]
         if len(set(names)) != len(names):
-            raise UserError(f"{path}: two captures are called {names[-1]}; rename one of them.")
+            raise UserError(_namesakes(captures[-1]))
     return tuple(captures)
 
 
@@ -92,12 +92,20 @@ def _co_run(parts: Sequence[Capture]) -> Capture:
 
 
 def with_parts(captures: Sequence[Capture]) -> tuple[Capture, ...]:
-    """The captures, and before each co-run its programs alone, which its slowdowns need."""
+    """The captures, and before each co-run its programs alone, which its slowdowns need.
+
+    Raises `UserError` for two of one name that are not the same program."""
     found: dict[str, Capture] = {}
     for capture in captures:
         for each in (*capture.parts, capture):
-            found.setdefault(each.name, each)
+            other = found.setdefault(each.name, each)
+            if other.info["digest"] != each.info["digest"]:
+                raise UserError(_namesakes(each))
     return tuple(found.values())
+
+
+def _namesakes(capture: Capture) -> str:
+    return f"{capture.source}: two captures are called {capture.name}; rename one of them."
 
 
 def choose_designs(names: Sequence[str]) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 from conftest import Entresol
 
-from entresol import assumptions
+from entresol import assumptions, core
 from entresol.assumptions import Change, Moved
 from entresol.derived import Run
 from entresol.result_types import RunResult
+from entresol.study import Capture, Study
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,15 @@ from entresol.result_types import RunResult
         ("40cycles", "20cycles", "80cycles"),
         ("1us", "500ns", "2us"),
         ("2.4GB/s", "1.2GB/s", "4.8GB/s"),
-        ("12.5%", None, "25%"),
+        ("2.5GB/s", "1250MB/s", "5GB/s"),
+        ("3GHz", "1500MHz", "6GHz"),
+        ("1MiB", "512KiB", "2MiB"),
+        ("10%", "5%", "20%"),
+        ("5%", "2.5%", "10%"),
+        ("12.5%", "6.25%", "25%"),
+        ("125/1000", "125/2000", "250/1000"),
+        ("1/9", "1/18", "2/9"),
+        ("0/1", None, None),
         ("unlimited", None, None),
     ],
 )
@@ -36,6 +45,21 @@ def test_values_are_halved_and_doubled_with_their_units(
 ) -> None:
     assert assumptions.scaled(value, False) == half
     assert assumptions.scaled(value, True) == double
+
+
+def test_what_is_left_out_is_said() -> None:
+    setup = core.Setup("demo", overrides=("ftl.gc_pages=1",))
+    path = Path("x.etr")
+    wanted = Study((Capture("x", path, {}, path),), ("base-cssd",), setup, None, False)
+    statistics = {"activity": {"gc_invocations": 1}, "os": {}}
+    found: Any = {"design": "base-cssd", "statistics": statistics}
+    plan = assumptions.plan(wanted, Run(found))
+    said = {each.change.key: each for each in plan.refused if "half of" in each.change.changed}
+    assert said["ftl.gc_pages"].change.changed == "half of 1"
+    assert "no smaller number" in said["ftl.gc_pages"].why
+    tried = {change.changed for change in plan.changes if change.key == "ftl.over_provisioning"}
+    refused = {e.change.changed for e in plan.refused if e.change.key == "ftl.over_provisioning"}
+    assert len(tried | refused) == 2, "it is halved and doubled, or why not is said"
 
 
 def _moved(key: str, time: float, speedup: float) -> Moved:

@@ -8,6 +8,9 @@ import fake_core
 import pytest
 from conftest import Entresol, one_line
 
+from entresol import study
+from entresol.errors import UserError
+
 pytestmark = pytest.mark.usefixtures("fake")
 
 
@@ -97,3 +100,16 @@ def test_bad_input_is_refused_in_one_line(
     entresol_command: Entresol, words: list[str], message: str
 ) -> None:
     assert message in one_line(entresol_command(*words))
+
+
+def test_programs_of_one_name_that_are_not_the_same_are_refused() -> None:
+    def capture(name: str, digest: str, *parts: study.Capture) -> study.Capture:
+        path = Path(f"{digest}/{name}.etr")
+        return study.Capture(name, path, {"digest": digest}, path, parts)
+
+    one, twin, other = capture("x", "1"), capture("x", "2"), capture("y", "3")
+    twice = capture("x+x", "1+1", one, one)
+    assert study.with_parts([twice]) == (one, twice)
+    for captures in ([capture("x+x", "1+2", one, twin)], [one, capture("x+y", "2+3", twin, other)]):
+        with pytest.raises(UserError, match="two captures are called x; rename one"):
+            study.with_parts(captures)

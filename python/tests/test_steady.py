@@ -105,6 +105,23 @@ def test_windows_that_begin_early_are_sent_later() -> None:
     assert "1.1 times as long" in sentence, sentence
 
 
+def test_only_marks_that_are_not_met_say_how_much_longer() -> None:
+    # 3.1 turnovers at three quarters, 3.4 at the end.
+    way = _way(**(STEADY | {"demotions": 300}))
+    for look in way["pass"]:
+        before = 310 * look["part"] / steadiness.LATEST
+        look["cache_fills"] = before if look["part"] <= steadiness.LATEST else 340
+    sentence = steadiness.missing(way, steadiness.LATEST)
+    assert sentence is not None and "turnovers" not in sentence
+    assert "125 promotions against 75" in sentence and "is not known" in sentence, sentence
+    # 0.95 of 1 erase a die, 1.27 at the end: nine tenths of the turnovers' factor.
+    for look in way["pass"]:
+        look["erased_blocks"] = 12.7 * look["part"] / PARTS
+    sentence = steadiness.missing(way, steadiness.LATEST)
+    assert sentence is not None and "0.952 of 1 erases" in sentence
+    assert "1.0 times as long" in sentence, sentence
+
+
 def test_few_promotions_are_balanced_whatever_their_share() -> None:
     way = _way(**(STEADY | {"promotions": 8, "demotions": 0}))
     assert steadiness.steady_from(way) is not None

@@ -262,14 +262,24 @@ impl Fabric {
                     slot: l3_slot,
                     epoch: self.epochs[l3_slot.index()],
                 };
+                let is_granted =
+                    self.grants && kind == MissKind::Ownership && self.is_on_device(line);
                 self.start_miss(now, line, miss, kind);
-                if self.grants && kind == MissKind::Ownership && line.is_data() {
+                if is_granted {
                     // The turn at L3 is the miss's own.
                     let at = self.l3_free.max(now) + self.l3_latency;
                     self.queue.push(at, Event::Grant { core, slot });
                 }
             }
             L3Access::Full => self.blocked.push_back((core, slot, line, kind)),
+        }
+    }
+
+    /// Whether a line is one of a page that the device has, and not host DRAM.
+    fn is_on_device(&self, line: HostLine) -> bool {
+        match line.region() {
+            Region::Data(lpa, _) => self.placement.locate(lpa) == Location::Device,
+            Region::PageTable(_) | Region::Code(_) => false,
         }
     }
 

@@ -117,6 +117,35 @@ fn a_dirty_page_that_leaves_is_written_as_a_whole() {
     assert_eq!(simulation.fabric.stats.device_writes, 64);
 }
 
+/// What the miss that drives a page out takes: the thread waits for the page that comes, and not for
+/// the one that leaves.
+#[test]
+fn a_miss_takes_as_long_over_a_dirty_page_as_over_a_clean_one() {
+    let miss = |is_dirty: bool| {
+        let time = |with_miss: bool| {
+            let mut program = Program::new();
+            let thread = program.thread();
+            match is_dirty {
+                true => program.store(thread, 0),
+                false => program.load(thread, 0),
+            }
+            program.alu(thread, 160_000);
+            for line in 0..8 {
+                program.chase(thread, PAGE + line * LINE);
+            }
+            if with_miss {
+                program.chase(thread, 2 * PAGE);
+            }
+            let result = run(&program.finish(), "demo", "astriflash-cxl", SMALL);
+            let writes = stat(&result, "activity/host_cache_write_backs");
+            assert_eq!(writes, u64::from(is_dirty && with_miss));
+            time(&result)
+        };
+        time(true) - time(false)
+    };
+    assert_eq!(miss(true), miss(false));
+}
+
 #[test]
 fn misses_of_one_page_share_one_fetch() {
     let mut program = Program::new();

@@ -203,4 +203,13 @@ fn what_cannot_be_is_said() {
     let sampled = prepare(&trace, "demo", "skybyte-ct", &SETTINGS);
     let sentence = refused(&sampled, windows(1, 0, 10));
     assert!(sentence.contains("samples pages"), "{sentence}");
+    let balanced = [
+        "numa.nodes=2",
+        "host_dram.channels=2",
+        "numa.balancing=hint_faults",
+    ];
+    let settings = [&SETTINGS[..], &balanced].concat();
+    let balanced = prepare(&trace, "demo", "base-cssd", &settings);
+    let sentence = refused(&balanced, windows(1, 0, 10));
+    assert!(sentence.contains("numa.balancing"), "{sentence}");
 }

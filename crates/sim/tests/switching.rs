@@ -270,3 +270,55 @@ fn retired_stores_that_own_their_lines_leave_the_mshrs_to_loads() {
     let few = with("cpu.store_grants=1");
     assert!(time(&granted) < time(&few) && time(&few) <= time(&waiting));
 }
+
+/// Stores to pages of host DRAM hold their MSHRs, as those of DRAM-Only do.
+#[test]
+fn stores_to_pages_of_host_dram_are_granted_nothing() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    for step in 0..2_000 {
+        program.store(thread, step % 97 * PAGE + step % 64 * LINE);
+        program.load(thread, (100 + step % 89) * PAGE + step % 61 * LINE);
+    }
+    let trace = program.finish();
+    let with = |grants: &'static str| {
+        let promoted = [
+            grants,
+            "run.warmup=50%",
+            "ssd.promotion.threshold=1",
+            "cpu.l1d_mshrs=2",
+            "cpu.l3=64KiB",
+        ];
+        on_one_core(&trace, "skybyte-p", &promoted)
+    };
+    let (waiting, granted) = (with("cpu.store_grants=0"), with("cpu.store_grants=64"));
+    assert!(stat(&waiting, "requests/host_reads") > 1_000);
+    assert_eq!(stat(&waiting, "link/to_device_bytes"), 0);
+    assert_eq!(time(&granted), time(&waiting));
+}
+
+/// More threads than frames, which only read: pages drive each other out before anybody has read
+/// them, and who has come in vain too often must have data.
+#[test]
+fn a_thread_out_of_patience_writes_nothing() {
+    let mut program = Program::new();
+    for page in 0..12 {
+        let thread = program.thread();
+        for line in 0..64 {
+            program.chase(thread, page * PAGE + line * LINE);
+        }
+    }
+    let thrash = [
+        "link.ownership=write",
+        "ssd.promotion.threshold=4000",
+        "ssd.log.size=64KiB",
+        "ssd.dram=68KiB",
+        "ssd.cache.ways=1",
+        "cpu.l3=64KiB",
+    ];
+    let result = on_one_core(&program.finish(), "skybyte-full", &thrash);
+    let vain = stat(&result, "os/retries");
+    assert!(vain > 100, "{vain}");
+    assert_eq!(stat(&result, "requests/ssd_writes"), 0);
+    assert_eq!(stat(&result, "flash/program_pages"), 0);
+}

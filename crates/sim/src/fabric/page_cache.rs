@@ -134,11 +134,13 @@ impl Fabric {
             store.waiting.push_back((lpa, is_first_touch, at));
             return;
         };
+        // The request goes first: what it brings comes long after the victim has been read, and a
+        // thread waits for it.
+        self.send_page(at, lpa, Purpose::PageFill, is_first_touch);
         if let Some(victim) = begun.dirty_victim {
             let read = self.host_dram.whole_page(at, begun.page, Access::Read);
             self.send_page(read, victim, Purpose::PageWriteBack, false);
         }
-        self.send_page(at, lpa, Purpose::PageFill, is_first_touch);
     }
 
     fn send_page(&mut self, at: Time, lpa: Lpa, purpose: Purpose, is_first_touch: bool) {

@@ -4,15 +4,16 @@ use super::Guest;
 use crate::config::Config;
 use crate::error::SimError;
 use crate::simulation::Progress;
-use host::CpuConfig;
+use host::config::L2Victims;
 use host::fast::{FilteredThread, Stream, filter};
 use host::os::ThreadOrigin;
 use host::thread::TracedThread;
+use host::{CpuConfig, PageNumbering};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use units::Time;
+use units::{Bytes, Cycles, Hertz, Time};
 
 /// Memory for filtered threads, in bytes. Beyond it the threads used longest ago are given up; runs
 /// that have begun keep theirs.
@@ -144,44 +145,30 @@ fn filter_all(
     })
 }
 
-/// The parameters that decide what a filter writes, as text.
+/// The parameters that decide what a filter writes, as text: all of the cores but those named here,
+/// which it does not read, so that a new one counts until it is named.
 fn above_l2(config: &Config) -> String {
-    let cpu = &config.cpu;
-    format!(
-        "{:?} {:?} {:?}",
-        (
-            [
-                cpu.width,
-                cpu.rob,
-                cpu.history_bits,
-                cpu.l1i_ways,
-                cpu.l1d_ways
-            ],
-            [
-                cpu.alu_ports,
-                cpu.load_ports,
-                cpu.store_ports,
-                cpu.fp_ports,
-                cpu.branch_ports
-            ],
-            [cpu.l1_tlb, cpu.l2_tlb],
-        ),
-        (
-            cpu.l1i,
-            cpu.l1d,
-            cpu.tlb,
-            cpu.page_size,
-            cpu.split_accesses,
-            cpu.serialising
-        ),
-        (
-            [
-                cpu.l1d_latency,
-                cpu.l2_latency,
-                cpu.l2_tlb_latency,
-                cpu.mispredict_penalty
-            ],
-            (cpu.branch_targets, cpu.branch_start, config.os.edges),
-        ),
-    )
+    let none = Cycles::new(0);
+    let read = CpuConfig {
+        clock: Hertz::new(0),
+        cores: 0,
+        load_queue: 0,
+        store_queue: 0,
+        l1d_mshrs: 0,
+        l2: Bytes::ZERO,
+        l2_ways: 0,
+        l2_mshrs: 0,
+        store_grants: 0,
+        l3: Bytes::ZERO,
+        l3_ways: 0,
+        l3_latency: none,
+        l3_hop: none,
+        l3_interval: none,
+        l3_mshrs: 0,
+        memory_latency: none,
+        page_numbers: PageNumbering::Canonical,
+        l2_victims: L2Victims::Written,
+        ..config.cpu.clone()
+    };
+    format!("{read:?} {:?}", config.os.edges)
 }

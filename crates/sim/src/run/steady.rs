@@ -10,9 +10,9 @@ use crate::steady::caches::Nowhere;
 use crate::steady::debt::Debt;
 use crate::steady::pass::Pass;
 use crate::steady::{MODEL, PARTS, share_before};
-use host::PageNumbering;
 use host::config::L2Victims;
 use host::thread::TracedThread;
+use host::{Balancing, PageNumbering};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::BufWriter;
@@ -93,6 +93,10 @@ impl Prepared {
             (
                 migration == Migration::Tpp,
                 "a design whose operating system samples pages (-ct, -wct), whose scans need time",
+            ),
+            (
+                self.config.numa.balancing == Balancing::HintFaults,
+                "numa.balancing = hint_faults, whose scans need time",
             ),
             (run.drain_log, "run.drain_log"),
             (!run.warm_caches, "run.warm_caches = false"),

@@ -67,16 +67,16 @@ impl<S: SimulatedThread> Simulation<S> {
         }
     }
 
-    /// As what a core's miss counts at L3. For a thread that has run out of patience a load is like
-    /// an access for ownership: its answer must be data (D13).
+    /// As what a core's miss counts at L3. For a thread that has run out of patience a load, and a
+    /// store where stores switch too, is like a page walk: its answer must be data (D13), and it
+    /// owns nothing.
     pub(super) fn kind_at_l3(&self, core: CoreId, kind: MissKind) -> MissKind {
         if self.is_patient(self.host_cores[core.index()].thread) {
             return kind;
         }
         match kind {
-            MissKind::Load if !self.delay.stores_switch => MissKind::Ownership,
-            // Where stores switch too, a page walk is what never does. It leaves the line clean.
-            MissKind::Load | MissKind::Ownership if self.delay.stores_switch => MissKind::Walk,
+            MissKind::Load => MissKind::Walk,
+            MissKind::Ownership if self.delay.stores_switch => MissKind::Walk,
             _ => kind,
         }
     }
