@@ -10,11 +10,11 @@ use super::Controller;
 use crate::back_end::Reader;
 use crate::durable::{KeptFrame, Record};
 use crate::log_index::LogIndex;
-use crate::platform::{PagePlace, Platform, Request};
+use crate::platform::{PagePlace, Platform, Request, RequestOp};
 use units::{FrameId, LineMask, Time};
 
 impl<I: LogIndex> Controller<I> {
-    /// The frame, which has the lines of a request, is newer than flash and than every buffer of
+    /// The frame, which has the lines of a write and none of who owns a line, is newer than flash and than every buffer of
     /// its page from now on.
     #[inline]
     pub(super) fn dirty_frame<P: Platform>(
@@ -44,7 +44,7 @@ impl<I: LogIndex> Controller<I> {
                 },
             };
             platform.record(Record::Framed(frame, kept));
-        } else if in_flight.is_some() {
+        } else if in_flight.is_some() && !matches!(request.op, RequestOp::Own { .. }) {
             let mut lines = LineMask::EMPTY;
             for line in self.lines_of(request) {
                 lines.insert(line);
