@@ -100,7 +100,7 @@ def run(
         typer.Option(
             "--battery",
             metavar="dram|blocks",
-            help="A device without a log whose battery keeps all DRAM, as in the figures, or blocks.",
+            help="No log, and a battery for all DRAM, as in the figures, or for blocks.",
         ),
     ] = None,
     device_every: Annotated[
