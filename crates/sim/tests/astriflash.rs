@@ -117,8 +117,8 @@ fn a_dirty_page_that_leaves_is_written_as_a_whole() {
     assert_eq!(simulation.fabric.stats.device_writes, 64);
 }
 
-/// What the miss that drives a page out takes: the thread waits for the page that comes, and not for
-/// the one that leaves.
+/// What the miss that drives a page out takes: the thread waits for the page that comes, and not
+/// for the one that leaves.
 #[test]
 fn a_miss_takes_as_long_over_a_dirty_page_as_over_a_clean_one() {
     let miss = |is_dirty: bool| {
