@@ -14,8 +14,8 @@ use crate::platform::{PagePlace, Platform, Request, RequestOp};
 use units::{FrameId, LineMask, Time};
 
 impl<I: LogIndex> Controller<I> {
-    /// The frame, which has the lines of a write and none of who owns a line, is newer than flash and than every buffer of
-    /// its page from now on.
+    /// The frame, which has the lines of a write and none of who owns a line, is newer than flash
+    /// and than every buffer of its page from now on.
     #[inline]
     pub(super) fn dirty_frame<P: Platform>(
         &mut self,
