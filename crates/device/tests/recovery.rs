@@ -99,6 +99,29 @@ fn a_killed_process_loses_no_line_where_a_battery_keeps_all_dram() {
     check("frames", &config);
 }
 
+/// A persist of lines programs nothing there, and a drain every page with one.
+#[test]
+fn a_drain_brings_frames_that_are_kept_to_flash() {
+    let config = small("bytefs-cache", &["ssd.dram=128KiB", "ssd.buffers=4"]);
+    let place = Place::new("drained-frames");
+    let mut engine = made(&place, &config);
+    let mut done = |command, at: u64, bytes: &[u8]| {
+        let at = ByteAddr::new(at);
+        let ticket = match bytes {
+            [] => engine.submit(command, at, Bytes::ZERO),
+            bytes => engine.submit_write(command, at, bytes),
+        };
+        engine.finish(ticket.unwrap(), &mut []).unwrap();
+        engine.stats().flash.programs
+    };
+    for page in 0..10 {
+        done(Command::Write(TxId::NONE), page * 4096, &[1; 64]);
+        assert_eq!(done(Command::Persist, 0, &[]), 0);
+    }
+    assert_eq!(done(Command::Drain, 0, &[]), 10);
+    assert_eq!(done(Command::Drain, 0, &[]), 10);
+}
+
 /// An open transaction: what it writes, line by line.
 type Open = (TxId, BTreeMap<usize, u8>);
 

@@ -167,6 +167,11 @@ impl BackEnd {
                 .has_one_until(last, |job| !self.keeps_log || job != Job::Compaction)
     }
 
+    /// Whether a page is in a buffer that was taken until then.
+    pub(crate) fn has_buffer_until(&self, last: u64) -> bool {
+        self.buffers.has_one_until(last, |_| true)
+    }
+
     /// When a buffer in use was taken, in the order of taking.
     pub(crate) fn age_of(&self, buffer: BufferId) -> u64 {
         self.buffers.age(buffer)

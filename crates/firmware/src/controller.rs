@@ -56,6 +56,7 @@ use alloc::vec::Vec;
 use constants::{Constants, takes_writes};
 use flush::Flushes;
 pub use fullness::Fullness;
+use kept::Draining;
 pub use owed::Owed;
 use past_cache::PastCache;
 pub use tables::{UnsoundState, check_tables};
@@ -86,6 +87,8 @@ pub struct Controller<I = TwoLevelHash> {
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
     stalled_misses: VecDeque<Pending>,
     flushes: Flushes,
+    /// Where frames survive a power cut: how far their drain is, if there is one.
+    draining: Option<Draining>,
     past_cache: PastCache,
     /// Requests that arrived and have not been answered.
     outstanding: u64,
@@ -141,6 +144,7 @@ impl<I: LogIndex> Controller<I> {
             hot_pages: HotPages::new(config, frame_count),
             stalled_misses: VecDeque::new(),
             flushes: Flushes::default(),
+            draining: None,
             past_cache: PastCache::default(),
             outstanding: 0,
             write_order: WriteOrder::default(),
@@ -217,6 +221,7 @@ impl<I: LogIndex> Controller<I> {
         }
         // Before others take the buffers that are free now.
         self.advance_flushes(now, platform);
+        self.drain_frames(now, platform);
         self.resume_misses(now, platform);
         self.settle(now, platform);
     }

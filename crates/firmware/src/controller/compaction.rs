@@ -13,6 +13,7 @@
 //! `ssd.compaction.page_cost`. `ssd.compaction.launch` says when a page is taken up: one after the
 //! other, in batches (OpenCXD §V-D), or as they find room.
 
+use super::kept::Draining;
 use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};
 use crate::config::{CompactionLaunch, LogMode};
@@ -118,11 +119,15 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
-    /// from now on.
+    /// from now on. Of a device that keeps frames instead, the dirty ones.
     pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
         if let Some(log) = self.log.as_mut() {
             log.drain();
             self.pump_log(now, platform);
+        }
+        if self.constants.keeps_frames {
+            self.draining = Some(Draining::default());
+            self.drain_frames(now, platform);
         }
         self.settle(now, platform);
     }

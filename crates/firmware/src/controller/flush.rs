@@ -101,7 +101,7 @@ impl<I: LogIndex> Controller<I> {
 
     /// Sends a dirty page to flash and leaves it where it is; says whether it is here and there was
     /// a buffer.
-    fn write_frame_back<P: Platform>(
+    pub(super) fn write_frame_back<P: Platform>(
         &mut self,
         now: Time,
         frame: FrameId,
@@ -114,8 +114,9 @@ impl<I: LogIndex> Controller<I> {
         if !self.back_end.has_free_buffer() {
             return false;
         }
-        self.cache.mark_clean(frame);
         self.program_frame(now, lpa, frame, platform);
+        self.unkeep_frame(frame, platform);
+        self.cache.mark_clean(frame);
         true
     }
 

@@ -29,11 +29,11 @@ pub struct Fullness {
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// Whether lines of the log are on their way to flash, or are to be.
+    /// Whether lines of the log, or frames of a drain, are on their way to flash, or are to be.
     #[inline]
     pub fn empties_log(&self) -> bool {
         let log = self.log.as_ref();
-        log.is_some_and(|log| log.is_compacting() || log.is_draining())
+        log.is_some_and(|log| log.is_compacting() || log.is_draining()) || self.draining.is_some()
     }
 
     /// How full everything is. Costs a few additions.

@@ -13,7 +13,43 @@ use crate::log_index::LogIndex;
 use crate::platform::{PagePlace, Platform, Request, RequestOp};
 use units::{FrameId, LineMask, Time};
 
+/// How far a drain of frames is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Draining {
+    /// Frames below are in buffers, or were clean.
+    cursor: usize,
+    /// The last buffer that was taken when all were.
+    last_buffer: Option<u64>,
+}
+
 impl<I: LogIndex> Controller<I> {
+    /// Goes on with the drain, if there is one: every frame that is dirty goes to flash, one in
+    /// flight as soon as it is here. It is over when the programs are done.
+    #[inline]
+    pub(super) fn drain_frames<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        if let Some(draining) = self.draining {
+            self.draining = self.go_on_draining(now, draining, platform);
+        }
+    }
+
+    fn go_on_draining<P: Platform>(
+        &mut self,
+        now: Time,
+        mut draining: Draining,
+        platform: &mut P,
+    ) -> Option<Draining> {
+        while draining.cursor < self.cache.frame_count() {
+            let frame = FrameId::from_index(draining.cursor);
+            if self.cache.is_dirty(frame) && !self.write_frame_back(now, frame, platform) {
+                return Some(draining);
+            }
+            draining.cursor += 1;
+        }
+        let taken = self.back_end.buffers_taken();
+        let last = *draining.last_buffer.get_or_insert(taken);
+        self.back_end.has_buffer_until(last).then_some(draining)
+    }
+
     /// The frame, which has the lines of a write and none of who owns a line, is newer than flash
     /// and than every buffer of its page from now on.
     #[inline]

@@ -50,6 +50,7 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         self.answer_page_writers(now, platform);
+        self.draining = None;
     }
 
     /// Writes and commits that wait for the log are refused; transactions stay open.
