@@ -127,10 +127,13 @@ impl Tables {
         if word & COUNTS == 0 {
             return;
         }
-        let frame = FrameId::from_index((word >> ORDER_SHIFT) as usize);
+        let frame = (word >> ORDER_SHIFT) as usize;
         let line = LineInPage::new(u16::from((word >> LINE_SHIFT) as u8));
-        let (from, to) = (self.layout.incoming(), self.layout.frame_line(frame, line));
-        self.map.copy(from, to, line_bytes());
+        // A damaged header may name what there is not.
+        if frame < self.layout.frames && line.index() * line_bytes() < self.layout.page {
+            let to = self.layout.frame_line(FrameId::from_index(frame), line);
+            self.map.copy(self.layout.incoming(), to, line_bytes());
+        }
         self.map.store(header, 0);
     }
     /// Copies a line from a slot into a buffer.
@@ -409,5 +412,9 @@ mod tests {
             tables.frame_mut(frame, line, 64).fill(3);
         }
         assert_eq!(tables.frame(frame, line, 64), [3; 64]);
+        // One that is damaged changes nothing.
+        tables.map.store(layout.incoming_header(), u64::MAX);
+        tables.end_frame_line();
+        assert_eq!(tables.map.load(layout.incoming_header()), 0);
     }
 }
