@@ -178,7 +178,7 @@ def test_several_threads_hear_the_kernel(mount: Mounting, folder: Path) -> None:
 def test_with_the_devices_pace_a_sync_keeps_nobody_waiting(mount: Mounting, folder: Path) -> None:
     first = mount("--pace", "real")
     data = random.Random(8).randbytes(8 << 20)
-    syncs, is_over = threading.Event(), threading.Event()
+    syncs = threading.Event()
 
     def sync() -> None:
         with (folder / "f").open("wb", buffering=0) as file:
@@ -188,13 +188,12 @@ def test_with_the_devices_pace_a_sync_keeps_nobody_waiting(mount: Mounting, fold
                 syncs.set()
                 os.fsync(file.fileno())
                 syncs.clear()
-        is_over.set()
 
     syncing = threading.Thread(target=sync)
     syncing.start()
     # Answers that began and ended within a sync: who had to wait for it has none.
     count = 0
-    while not is_over.is_set():
+    while syncing.is_alive():
         began_within = syncs.is_set()
         (folder / ".entresol" / "stats").read_text()
         count += began_within and syncs.is_set()

@@ -194,12 +194,15 @@ def test_a_fork_is_told_to_connect_anew(server: Server, socket: Path) -> None:
             assert own.read(BLOCK, 8) == b"\x08" * 8
         said.put(list(sentences))
 
-    process = fork.Process(target=child)
+    process = fork.Process(target=child, daemon=True)
     process.start()
-    for _ in range(1000):
-        assert device.read(0, 8) == b"\x07" * 8
-    [sentence] = said.get(timeout=SOON)
-    process.join()
+    try:
+        for _ in range(1000):
+            assert device.read(0, 8) == b"\x07" * 8
+        [sentence] = said.get(timeout=SOON)
+        process.join(SOON)
+    finally:
+        process.kill()
     assert process.exitcode == 0
     assert "was made before this process was forked" in sentence
     assert device.read(BLOCK, 8) == b"\x08" * 8
@@ -314,19 +317,18 @@ def test_other_threads_go_on_while_a_call_waits(image: Path, socket: Path) -> No
     device = _reach(server, socket)
     device.write_blocks(0, bytes(1 << 20))
     turns = 0
-    is_over = threading.Event()
+    read = []
 
-    def read() -> None:
+    def read_all() -> None:
         for _ in range(20):
-            device.read_blocks(0, 1 << 20)
-        is_over.set()
+            read.append(len(device.read_blocks(0, 1 << 20)))
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read_all)
     thread.start()
-    while not is_over.is_set():
+    while thread.is_alive():
         turns += 1
         time.sleep(0)
-    thread.join()
+    assert read == [1 << 20] * 20
     assert turns > 20
     device.close()
     server.stop()

@@ -26,11 +26,11 @@ WAIT_SECONDS = 60.0
 def _firmware(socket: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "entresol", "firmware", "serve", str(socket), *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        end = time.monotonic() + WAIT_SECONDS
-        while not socket.exists():
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
         try:
+            end = time.monotonic() + WAIT_SECONDS
+            while not socket.exists():
+                assert process.poll() is None and time.monotonic() < end
+                time.sleep(0.02)
             yield process
         finally:
             process.kill()

@@ -93,7 +93,13 @@ pub(super) fn finish<T>(
             // Whoever has what is waited for wakes this thread. Another thread may submit to the
             // device and leave it, which is for this one then: so the rest has an end.
             Turned::Idle if is_over.load(Ordering::Relaxed) => return None,
-            Turned::Idle => thread::park_timeout(LONGEST),
+            // A look now and then costs little, and a wake that is lost costs no more than its time.
+            Turned::Idle => {
+                thread::park_timeout(LONGEST);
+                if let Poll::Ready(value) = operation.as_mut().poll(&mut context) {
+                    return Some(value);
+                }
+            }
             Turned::Early(span) => rest(span),
         }
     }

@@ -20,7 +20,8 @@ use serve::{Address, Control, Listener, shm};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 use units::ByteAddr;
 
 /// Blocks of each client.
@@ -38,6 +39,26 @@ const LOCKED: u64 = 4 * BLOCKS;
 const ENOUGH: u32 = 60;
 /// A client that has waited so long hangs.
 const HANGS: Duration = Duration::from_secs(60);
+
+/// Tells the servers to stop, whatever has happened: a scope waits for its threads in a panic too.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until `is_so`, as long as the clients are at work and none of them hangs.
+fn wait_until(clients: &[&ScopedJoinHandle<'_, Written>], is_so: impl Fn() -> bool) {
+    let hangs = Instant::now() + HANGS;
+    while !is_so() {
+        assert!(Instant::now() < hangs, "a client hangs");
+        let is_at_work = clients.iter().all(|client| !client.is_finished());
+        assert!(is_at_work, "a client has ended early");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 fn image() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("serve-together");
@@ -182,14 +203,13 @@ fn servers_that_are_told_to_stop_under_load_end_and_keep_what_they_acknowledged(
     let done: [AtomicU32; 3] = Default::default();
     let written = std::thread::scope(|scope| {
         let (device, done, told) = (&device, &done, &told);
+        let stopping = Stopping(&stop);
         let nvme_server = scope.spawn(move || {
             let subsystem = Subsystem::new("a", [1; 16], device.shape()).expect("a subsystem");
             nvme::serve(device, of_nvme, subsystem, nvme::Limits::default(), told)
         });
         let on_nvme = scope.spawn(move || over_nvme(place, &done[1]));
-        while done[1].load(Ordering::Relaxed) == 0 {
-            std::thread::yield_now();
-        }
+        wait_until(&[&on_nvme], || done[1].load(Ordering::Relaxed) > 0);
         let nbd_server = scope.spawn(move || {
             let export = Export::new("a", device.shape()).expect("an export");
             // It waits for the transaction until all stop.
@@ -203,10 +223,8 @@ fn servers_that_are_told_to_stop_under_load_end_and_keep_what_they_acknowledged(
         let on_nbd = scope.spawn(|| over_nbd(&nbd_path, &done[0]));
         let on_shm = scope.spawn(|| over_shm(&shm_path, &done[2]));
         let is_enough = |count: &AtomicU32| count.load(Ordering::Relaxed) >= ENOUGH;
-        while !done.iter().all(is_enough) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        stop.store(true, Ordering::Relaxed);
+        wait_until(&[&on_nbd, &on_nvme, &on_shm], || done.iter().all(is_enough));
+        drop(stopping);
         let served = nbd_server.join().expect("NBD ends").expect("ends well");
         // One was done, maybe, while the server was told.
         let is_early = served.errors >= AT_A_TIME / 2;
