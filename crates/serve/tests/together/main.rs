@@ -38,7 +38,7 @@ const LOCKED: u64 = 4 * BLOCKS;
 /// Requests of each client before the servers are told to stop.
 const ENOUGH: u32 = 60;
 /// A client that has waited so long hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(300);
 
 /// Tells the servers to stop, whatever has happened: a scope waits for its threads in a panic too.
 struct Stopping<'a>(&'a AtomicBool);
