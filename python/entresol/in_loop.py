@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -268,6 +269,19 @@ def read_recording(device: Device, name: str, count: int, may_lack: bool = False
 
 
 @contextmanager
+def leaving_the_processor_of(process: int) -> Iterator[None]:
+    """Keeps this thread, and those that it starts, off the processor that firmware has
+    pinned itself to: what interrupts it there is in its times."""
+    allowed = os.sched_getaffinity(0)
+    if rest := allowed - os.sched_getaffinity(process):
+        os.sched_setaffinity(0, rest)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@contextmanager
 def firmware(device: Device | None) -> Iterator[Path]:
     """The place of a device; of a firmware process, which is started and stopped if none was named,
     the socket. Nowhere, if there is no device."""
@@ -291,7 +305,8 @@ def firmware(device: Device | None) -> Iterator[Path]:
         try:
             # A drive is filled first, however long that takes.
             _wait_for(socket, process, START_SECONDS if device.drive is None else None)
-            yield socket
+            with leaving_the_processor_of(process.pid):
+                yield socket
         except core.SimulationError as error:
             said = _last_words(process)
             if not said:

@@ -236,6 +236,8 @@ class DeviceWork(TypedDict):
     count: int
     mean_ps: int
     sd_ps: int
+    sd_of_999_ps: int
+    """Without the slowest in a thousand."""
     p50_ps: int
     p99_ps: int
 

@@ -31,7 +31,13 @@ def run(item: Want) -> dict[str, Any]:
 def _device(turn: int) -> dict[str, Any]:
     """Firmware that was measured."""
     names = ("check cache", "check log", "append", "insert")
-    times = {"mean_ps": 40_000 + turn, "sd_ps": 9_000, "p50_ps": 38_000, "p99_ps": 70_000}
+    times = {
+        "mean_ps": 40_000 + turn,
+        "sd_ps": 9_000,
+        "sd_of_999_ps": 3_000,
+        "p50_ps": 38_000,
+        "p99_ps": 70_000,
+    }
     work = [{"work": name, "count": 10, **times} for name in names]
     return {"source": "loop", "work": work}
 

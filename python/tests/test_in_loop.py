@@ -268,3 +268,16 @@ def test_recordings_of_runs_that_have_ended_survive_an_interruption(
     assert left == [Path("out/unfinished/sort.skybyte-w.times")]
     assert (tmp_path / left[0]).read_bytes() == b"times of its own"
     assert str(tmp_path / "out" / "unfinished") in stopped.err
+
+
+def test_a_run_leaves_the_processor_of_the_firmware_to_it() -> None:
+    allowed = os.sched_getaffinity(0)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            os.sched_setaffinity(process.pid, {max(allowed)})
+            with in_loop.leaving_the_processor_of(process.pid):
+                # With one processor both have it.
+                assert os.sched_getaffinity(0) == allowed - {max(allowed)} or len(allowed) == 1
+            assert os.sched_getaffinity(0) == allowed
+        finally:
+            process.kill()

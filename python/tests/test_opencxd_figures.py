@@ -48,7 +48,7 @@ def test_published_numbers_stand_beside_ours() -> None:
     assert published("table5")["srad", "check log", "sd_ns"] == 54.57
     assert published("11")["ycsb", "modelled", "most_common_share"] == 0.943
     assert published("10")["srad", "loop", "read_over_modelled"] == 2.4
-    assert published("13")["constant", "channel_parallel", "speedup"] == 8
+    assert published("13")["drawn", "channel_parallel", "speedup"] == 8
     assert len(published("table2")) == 6, "by operation and kind, of both depths"
 
 
@@ -64,8 +64,9 @@ def test_the_flash_has_the_deviations_that_table_ii_has() -> None:
             assert abs(row.ours / row.published - 1) < 0.1, row
 
 
-def test_compaction_over_all_channels_is_seven_times_as_fast_at_least() -> None:
-    items = {launch: runs.compaction(launch, 4, runs.CONSTANT) for launch in compaction.LAUNCHES}
+@pytest.mark.parametrize("nand", compaction.FLASHES)
+def test_compaction_over_all_channels_is_seven_times_as_fast_at_least(nand: str) -> None:
+    items = {launch: runs.compaction(launch, 4, nand) for launch in compaction.LAUNCHES}
     found = benches.run(list(items.values()), FEW, None, 1, lambda _: None)
     times = {}
     for launch, item in items.items():
@@ -82,21 +83,48 @@ def test_misses_are_shares_that_add_up() -> None:
     assert all(edge >= 90 for edge, _ in shares)
 
 
+def test_the_mean_of_a_table_is_that_of_its_row() -> None:
+    table = "1: 0%=10us 100%=20us; 8: 0%=10us 50%=10us 1/2=30us 100%=30us"
+    assert runs.mean(table, 1) == 15_000_000
+    assert runs.mean(table, 8) == 20_000_000
+    deep = runs.mean(runs.setting("nand.empirical")["read"], constant.DEEP)
+    item = runs.flash(runs.FLASH, "read", constant.DEEP)
+    measured_mean = benches.run([item], FEW, None, 1, lambda _: None)[item]
+    assert not isinstance(measured_mean, str)
+    overhead = 139_580_000
+    assert deep + overhead == pytest.approx(measured_mean["mean_ps"], rel=0.03)
+
+
+def test_constants_are_compared_by_mean_and_by_shape() -> None:
+    single, deep = (constant.want("srad", "base-cssd", end) for end in ("modelled", constant.MEAN))
+    assert set(single.overrides) < set(deep.overrides)
+    assert [each.partition("=")[0] for each in sorted({*deep.overrides} - {*single.overrides})] == [
+        "nand.t_prog",
+        "nand.t_r",
+    ]
+
+
+def test_simplessd_knows_no_controller() -> None:
+    item = runs.flash(runs.CONSTANT, "read", 1)
+    found = benches.run([item], FEW, None, 1, lambda _: None)[item]
+    assert not isinstance(found, str) and found["mean_ps"] == 99_720_000
+
+
 def test_a_ranking_that_changes_is_named() -> None:
     assert constant.rank({"a": 3.0, "b": 1.0}) == {"a": 2, "b": 1}
     assert constant.rank({"a": 3.0, "b": None}) == {"a": None, "b": None}
     figure = _of("constant")
     results = synthetic_figures.results([figure], FEW)
     first, second = constant.DESIGNS[:2]
-    for end in runs.BACK_ENDS:
+    for end in constant.ENDS:
         for place, design in enumerate(constant.DESIGNS):
             results.runs[constant.want("srad", design, end)]["execution_time_ps"] = 10 + place
             results.runs[constant.want("ycsb", design, end)]["execution_time_ps"] = 10 + place
-    assert "changes in 0 of 4 comparisons." in figure.why(figure.frame(results))
+    assert "changes in 0 of 6 comparisons." in figure.why(figure.frame(results))
     results.runs[constant.want("srad", first, "loop")]["execution_time_ps"] = 11
     results.runs[constant.want("srad", second, "loop")]["execution_time_ps"] = 10
     said = figure.why(figure.frame(results))
-    assert "changes in 1 of 4 comparisons: srad (In the loop" in said
+    assert "changes in 1 of 6 comparisons: srad (In the loop" in said
 
 
 def test_recordings_that_are_not_there_are_said(entresol_command: Entresol, tmp_path: Path) -> None:

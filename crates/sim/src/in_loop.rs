@@ -554,6 +554,19 @@ fn check_digest(config: &Config, tape: &Tape) -> Result<(), SimError> {
     )))
 }
 
+/// Of times, of which there is one at least.
+fn mean_and_deviation(times: &[u64]) -> (u64, u64) {
+    let count = times.len() as u128;
+    let sum: u128 = times.iter().map(|time| u128::from(*time)).sum();
+    let mean = u64::try_from(sum / count).expect("a mean is none above the largest");
+    let squares = times
+        .iter()
+        .map(|time| u128::from(time.abs_diff(mean)).pow(2))
+        .fold(0, u128::saturating_add);
+    let deviation = (squares / count).isqrt();
+    (mean, u64::try_from(deviation).unwrap_or(u64::MAX))
+}
+
 fn failed(error: LoopError) -> SimError {
     SimError::Loop(error.to_string())
 }
@@ -579,20 +592,15 @@ pub(crate) fn described(
             continue;
         }
         of_kind.sort_unstable();
-        let count = of_kind.len() as u64;
-        let sum: u128 = of_kind.iter().map(|time| u128::from(*time)).sum();
-        let mean =
-            u64::try_from(sum / u128::from(count)).expect("a mean is none above the largest");
-        let squares: u128 = of_kind
-            .iter()
-            .map(|time| u128::from(time.abs_diff(mean)).pow(2))
-            .fold(0, u128::saturating_add);
-        let deviation = (squares / u128::from(count)).isqrt();
+        let (mean, deviation) = mean_and_deviation(&of_kind);
+        // What interrupts the process is in few times, and in these much.
+        let (_, undisturbed) = mean_and_deviation(&of_kind[..(of_kind.len() * 999).div_ceil(1000)]);
         work.push(json!({
             "work": kind.name(),
-            "count": count,
+            "count": of_kind.len(),
             "mean_ps": mean,
-            "sd_ps": u64::try_from(deviation).unwrap_or(u64::MAX),
+            "sd_ps": deviation,
+            "sd_of_999_ps": undisturbed,
             "p50_ps": of_kind[of_kind.len() / 2],
             "p99_ps": of_kind[of_kind.len() * 99 / 100],
         }));

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from entresol.figures import bars, frames, ink
 from entresol.figures.frames import Rows
 from entresol.figures.plan import Results, Settings, Want, quotient
+from entresol.papers.opencxd import runs
 from entresol.papers.opencxd.runs import ALL_CONSTANT, BACK_ENDS, FLASH
 
 if TYPE_CHECKING:
@@ -16,20 +18,36 @@ if TYPE_CHECKING:
 DESIGNS = ("base-cssd", "skybyte-p", "skybyte-c", "skybyte-w", "skybyte-wp", "skybyte-full")
 THREADS = 24
 """Of all designs, or their captures would differ."""
+MEAN = "mean"
+ENDS = {
+    "modelled": BACK_ENDS["modelled"],
+    MEAN: ("Constants: means of eight in flight", "#7c828c"),
+    "empirical": BACK_ENDS["empirical"],
+    "loop": BACK_ENDS["loop"],
+}
+"""Two kinds of constants: the module's means with one command, and those with eight, as many as its
+tables know: against these the tables' shape is all that differs."""
+DEEP = 8
 
 
 def want(workload: str, design: str, end: str) -> Want:
-    """A run. Constants are here the module's whole means, so that the tables' shape is all that
-    differs."""
-    overrides = ALL_CONSTANT if end == "modelled" else ()
+    """A run. The controller's overhead is in all of them."""
+    overrides = {"modelled": ALL_CONSTANT, MEAN: (*ALL_CONSTANT, *_means())}.get(end, ())
     device = "loop" if end == "loop" else ""
-    return Want(workload, design, THREADS, overrides, FLASH, device)
+    return Want(workload, design, THREADS, tuple(sorted(overrides)), FLASH, device)
+
+
+@cache
+def _means() -> tuple[str, ...]:
+    tables = runs.setting("nand.empirical")
+    return tuple(f"nand.{time}={runs.mean(tables[name], DEEP)}ps"
+                 for time, name in (("t_r", "read"), ("t_prog", "program")))  # fmt: skip
 
 
 def wants(settings: Settings) -> list[Want]:
     """All of them."""
     return [want(name, design, end) for name in settings.workloads for design in DESIGNS
-            for end in BACK_ENDS]  # fmt: skip
+            for end in ENDS]  # fmt: skip
 
 
 def tail(results: Results, item: Want) -> float | None:
@@ -52,13 +70,13 @@ def errors(results: Results) -> polars.DataFrame:
     for name in results.settings.workloads:
         for design in DESIGNS:
             base = want(name, design, "modelled")
-            for end in BACK_ENDS:
+            for end in ENDS:
                 item = want(name, design, end)
                 time = quotient(results.time(item), results.time(base))
                 rows.add(name, design, "time_over_constant", time, x=end)
                 more = quotient(tail(results, item), tail(results, base))
                 rows.add(name, design, "p999_over_constant", more, x=end)
-        for end in BACK_ENDS:
+        for end in ENDS:
             places = rank({design: results.time(want(name, design, end)) for design in DESIGNS})
             for design, place in places.items():
                 rows.add(name, design, "place", place, x=end)
@@ -79,7 +97,7 @@ def why(frame: polars.DataFrame) -> str:
             continue
         compared += 1
         if sorted(found) != sorted(places[name, "modelled"]):
-            changed.append(f"{name} ({BACK_ENDS[end][0]})")
+            changed.append(f"{name} ({ENDS[end][0]})")
     if not compared:
         return ""
     where = f": {', '.join(changed)}" if changed else ""
@@ -90,7 +108,7 @@ def draw(frame: polars.DataFrame) -> Figure:
     """A row for time and one for the tail, a panel for each back end that is not constant."""
     series = bars.of_designs(DESIGNS)
     groups = frames.distinct(frame, "workload")
-    others = [end for end in BACK_ENDS if end != "modelled"]
+    others = [end for end in ENDS if end != "modelled"]
     with ink.style():
         drawn = ink.figure(ink.PAGE, 4.2)
         grid = drawn.subplots(2, len(others), squeeze=False)
@@ -106,7 +124,7 @@ def draw(frame: polars.DataFrame) -> Figure:
                 }
                 bars.grouped(axes, groups, series, values)
                 axes.axhline(1, color=ink.INK, linewidth=0.7)
-                axes.set_title(BACK_ENDS[end][0])
+                axes.set_title(ENDS[end][0])
             line[0].set_ylabel(f"{name} ÷ constant")
         bars.legend(drawn, series, twins=False)
     return drawn

@@ -10,12 +10,15 @@ from entresol.figures.plan import Bench, Results, Settings
 from entresol.papers.opencxd.runs import (
     CONSTANT,
     DEPTHS,
+    FLASH,
     MODULES,
     OPERATIONS,
     flash,
     published,
+    setting,
     taken,
 )
+from entresol.units import picoseconds_of
 
 if TYPE_CHECKING:
     import polars
@@ -23,9 +26,7 @@ if TYPE_CHECKING:
 
 KINDS = {**MODULES, CONSTANT: "constants of (a)"}
 COLOURS = {"module-a": "#33608f", "module-b": "#d55e00", CONSTANT: "#7c828c"}
-OVERHEAD_US = 139.58
-"""`nand.empirical.overhead` of both presets."""
-CELLS_US = {"read": 99.72, "program": 200.0}
+CELLS = {"read": "t_r", "program": "t_prog"}
 PARTS = {
     "cells_us": ("cells, with nothing else on", "#62b9e2"),
     "controller_us": ("controller and firmware", "#e6c04a"),
@@ -107,15 +108,20 @@ def draw_deviations(frame: polars.DataFrame) -> Figure:
 def breakdown(results: Results) -> polars.DataFrame:
     """Figure 5: parts of the mean time of module (b)."""
     rows = Rows()
+    overhead = _microseconds("nand.empirical", "overhead")
     for operation in OPERATIONS:
+        cells = _microseconds("nand", CELLS[operation])
         for depth in DEPTHS:
-            mean = taken(results, flash("module-b", operation, depth), "mean_ps")
-            cells = CELLS_US[operation]
-            rest = None if mean is None else max(mean - cells - OVERHEAD_US, 0.0)
-            parts = (cells, OVERHEAD_US, rest) if mean is not None else (None, None, None)
+            mean = taken(results, flash(FLASH, operation, depth), "mean_ps")
+            rest = None if mean is None else max(mean - cells - overhead, 0.0)
+            parts = (cells, overhead, rest) if mean is not None else (None, None, None)
             for metric, part in zip(PARTS, parts, strict=True):
-                rows.add(operation, "module-b", metric, part, x=depth)
+                rows.add(operation, FLASH, metric, part, x=depth)
     return rows.frame(means=(), parts=tuple(PARTS))
+
+
+def _microseconds(section: str, name: str) -> float:
+    return picoseconds_of(setting(section)[name], name) / 1e6
 
 
 def draw_breakdown(frame: polars.DataFrame) -> Figure:
