@@ -1,5 +1,5 @@
-//! Commands of a connected host, and bytes between them, on a server with sockets and a device: what
-//! lies behind [`serve::nvme::Session`], which the target `nvme` tries alone.
+//! Commands of a connected host, and bytes between them, on a server with sockets and a device:
+//! what lies behind [`serve::nvme::Session`], which the target `nvme` tries alone.
 #![no_main]
 
 #[path = "../../crates/serve/tests/common/probe.rs"]
@@ -26,6 +26,9 @@ const KNOWN: [u8; 28] = [
     0xc8, 0xc9, 0xcc, 0xcd, 0xd0, 0xd1, 0xd4, 0xd5, 0x04, 0x0d, 0x19, 0x80,
 ];
 
+/// Property get and property set, and connect.
+const FABRICS: u8 = 0x7f;
+
 thread_local! {
     static CLIENT: RefCell<Option<Client>> = const { RefCell::new(None) };
 }
@@ -38,7 +41,10 @@ fn command(choices: &mut Choices<'_>) -> (Command, Vec<u8>) {
         _ => KNOWN[usize::from(choices.byte()) % KNOWN.len()],
     };
     let mut command = Command::new(opcode).giving(u32::from(choices.byte()) << 5);
-    if any & 4 != 0 {
+    // Of a connect the server would wait for the data.
+    if opcode == FABRICS {
+        command = command.of(u32::from(choices.byte() & 4));
+    } else if any & 4 != 0 {
         command = command.of(u32::from(choices.byte()));
     }
     for _ in 0..choices.byte() % 6 {
@@ -49,7 +55,7 @@ fn command(choices: &mut Choices<'_>) -> (Command, Vec<u8>) {
     }
     // Data go to the controller, deallocated ranges among them.
     let data = match opcode & 3 {
-        1 => (0..usize::from(choices.byte()) * 8)
+        1 => (0..8 + usize::from(choices.byte()) * 8)
             .map(|place| if place % 16 < 8 { 0 } else { choices.byte() })
             .collect(),
         _ => Vec::new(),

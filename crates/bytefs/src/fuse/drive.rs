@@ -93,7 +93,7 @@ pub(super) fn finish<T>(
             // Whoever has what is waited for wakes this thread. Another thread may submit to the
             // device and leave it, which is for this one then: so the rest has an end.
             Turned::Idle if is_over.load(Ordering::Relaxed) => return None,
-            // A look now and then costs little, and a wake that is lost costs no more than its time.
+            // A look now and then costs little, and a wake that is lost no more than its time.
             Turned::Idle => {
                 thread::park_timeout(LONGEST);
                 if let Poll::Ready(value) = operation.as_mut().poll(&mut context) {
