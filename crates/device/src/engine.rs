@@ -113,7 +113,12 @@ impl DeviceEngine {
         let next_transaction = recovery::first_free_transaction(&image.tables, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
-        tables.end_frame_line();
+        if tables.incoming().is_some() {
+            recovery::check(&config, &tables, &dram)?;
+            let fault = recovery::incoming_fault(&tables, image.was_cut_off);
+            fault.map_or(Ok(()), |fault| Err(DeviceFileError::damaged(&dram, fault)))?;
+            tables.end_frame_line();
+        }
         if image.was_cut_off && !protection.keeps_buffers() {
             recovery::check(&config, &tables, &dram)?;
             tables.lose(protection);
