@@ -134,6 +134,38 @@ fn a_buffer_with_the_write_order_of_a_slot_is_refused_by_opening_and_check() {
     check_refused(&image, "buffer 2 has write order 9000, as another");
 }
 
+/// What is written behind it would have no order that is later.
+#[test]
+fn a_write_order_near_the_last_one_is_refused_by_opening_and_check() {
+    let last = (1 << 48) - 1;
+    let words = "write order 281474976710655 leaves no room for later ones";
+    let place = Place::new("damaged-last-order");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let whole = fs::read(image.join("dram.bin")).unwrap();
+    store(
+        &image,
+        layout.slot_header(LogSlot::new(40)),
+        &[last << 16 | 1, 3],
+    );
+    check_refused(&image, words);
+    fs::write(image.join("dram.bin"), whole).unwrap();
+    store(
+        &image,
+        layout.buffer_header(BufferId::new(2)),
+        &[last << 16 | 1, 3],
+    );
+    check_refused(&image, words);
+    let place = Place::new("damaged-last-frame");
+    let image = killed_with_frames(&place);
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let (frame, _) = opened.tables.framed().next().expect("a frame counts");
+    let header = opened.layout.frame_header(frame);
+    drop(opened);
+    store(&image, header, &[last << 16 | 1]);
+    check_refused(&image, words);
+}
+
 #[test]
 fn a_page_in_a_retired_block_is_refused_by_opening_and_check() {
     let place = Place::new("damaged-retired");
