@@ -295,8 +295,8 @@ impl Data {
     }
 
     /// Whether what is there survives a power cut. Of a device that has stopped it stays as it is:
-    /// the firmware goes on to the end of the event, and no record says any more that something else
-    /// is there.
+    /// the firmware goes on to the end of the event, and no record says any more that something
+    /// else is there.
     #[cold]
     fn survives(&self, cell: Cell) -> bool {
         match cell {

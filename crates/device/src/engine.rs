@@ -489,9 +489,9 @@ impl DeviceEngine {
         flushed.map_err(|why| DeviceFileError::Unflushed { path, why })
     }
 
-    /// A device without a log loses the dirty pages of its cache when it ends, and one without a
-    /// battery its buffers: like a drive that is told to shut down, it brings them to flash. At a
-    /// standstill it cannot.
+    /// A device without a log loses the dirty pages of its cache when it ends, unless they survive,
+    /// and one without a battery its buffers: like a drive that is told to shut down, it brings
+    /// them to flash. At a standstill it cannot. Where frames survive a flush finds nothing to do.
     fn flush_before_end(&mut self) -> Result<(), DeviceError> {
         if self.keeps_all {
             return Ok(());

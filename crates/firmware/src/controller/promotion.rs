@@ -87,8 +87,9 @@ impl<I: LogIndex> Controller<I> {
         is_dirty
     }
 
-    /// The page of a frame is not needed here: it leaves at once, or, if it is in flight, when those
-    /// who wait for it are answered. What ran ahead of it is clean then: it is elsewhere, or lost.
+    /// The page of a frame is not needed here: it leaves at once, or, if it is in flight, when
+    /// those who wait for it are answered. What ran ahead of it is clean then: it is elsewhere, or
+    /// lost.
     pub(super) fn give_frame_up<P: Platform>(
         &mut self,
         frame: FrameId,

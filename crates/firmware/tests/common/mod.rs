@@ -221,8 +221,8 @@ impl Bench {
         self.registers.remove(&tag.get());
     }
 
-    /// Checks what must hold between calls, of the controller and of what it has recorded: of frames
-    /// that survive those count that are dirty.
+    /// Checks what must hold between calls, of the controller and of what it has recorded: of
+    /// frames that survive those count that are dirty.
     pub fn audit<I: LogIndex>(&self, controller: &Controller<I>) {
         controller.audit();
         if self.keeps_frames {
@@ -231,8 +231,8 @@ impl Bench {
         }
     }
 
-    /// All is lost but log, buffers, flash, tables, and frames if they survive. Of operations in flight those are done of
-    /// which `is_done` says so, on each die in order.
+    /// All is lost but log, buffers, flash, tables, and frames if they survive. Of operations in
+    /// flight those are done of which `is_done` says so, on each die in order.
     #[allow(dead_code, reason = "not every test cuts the power")]
     pub fn lose_power(&mut self, mut is_done: impl FnMut() -> bool) -> tables::Tables {
         self.has_lost_power = true;
