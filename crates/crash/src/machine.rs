@@ -29,7 +29,7 @@ pub struct Machine {
     line_count: usize,
     /// What the firmware's own work takes.
     work: WorkCosts,
-    /// Nothing keeps DRAM when the power goes.
+    /// What keeps which part of DRAM when the power goes.
     protection: PowerLossProtection,
     /// Payloads by request, a page each.
     host: Vec<Token>,

@@ -294,6 +294,18 @@ impl Data {
         }
     }
 
+    /// Whether what is there survives a power cut. Of a device that has stopped it stays as it is:
+    /// the firmware goes on to the end of the event, and no record says any more that something
+    /// else is there.
+    #[cold]
+    fn survives(&self, cell: Cell) -> bool {
+        match cell {
+            Cell::Log(_) | Cell::Window(_) | Cell::Page(PagePlace::Buffer(_), _) => true,
+            Cell::Page(PagePlace::Frame(_), _) => self.frames.is_none(),
+            Cell::Host(_) | Cell::HostLine(..) | Cell::Page(..) => false,
+        }
+    }
+
     #[inline]
     fn frame(&self, frame: FrameId) -> usize {
         frame.index() * self.page_bytes
@@ -335,6 +347,9 @@ impl Data {
 impl DataPlane for Data {
     #[inline]
     fn copy_line(&mut self, from: Cell, to: Cell) {
+        if self.failure.is_some() && self.survives(to) {
+            return;
+        }
         match (from, to) {
             (Cell::Log(from), Cell::Log(to)) => self.tables.slot_to_slot(from, to),
             (Cell::Log(slot), Cell::Page(PagePlace::Buffer(buffer), line)) => {
@@ -354,6 +369,9 @@ impl DataPlane for Data {
     }
 
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
+        if self.failure.is_some() && self.survives(Cell::Page(to, LineInPage::new(0))) {
+            return;
+        }
         if lines == self.all_lines {
             return self.copy_part(from, to, LineInPage::new(0), self.page_bytes);
         }
@@ -535,4 +553,86 @@ pub fn poison_of(id: ImageId) -> [u8; LINE] {
         bytes.copy_from_slice(&stream.bits().to_le_bytes());
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+    use crate::layout::Layout;
+    use crate::mapped::Mapped;
+    use firmware::BufferId;
+    use units::{LineAddr, LogSlot};
+
+    /// Of a preset with this data cache, in memory.
+    fn data(preset: &str, layers: &[&str]) -> Data {
+        let assignment = |set: &&str| settings::Layer::assignment(set).expect("it is one");
+        let layers: Vec<_> = layers.iter().map(assignment).collect();
+        let config = DeviceConfig::of_preset(preset, &layers).expect("it is in range");
+        let layout = Layout::new(&config);
+        let map = |size| Mapped::anonymous(size).expect("there is memory");
+        let frames = match config.ssd.power_loss_protection.keeps_frames() {
+            true => None,
+            false => Some(Data::empty_cache(8, config.page()).expect("there is memory")),
+        };
+        let tables = Tables::new(map(layout.dram_bytes), layout);
+        let media = Media::in_memory(map(layout.media_bytes), layout);
+        let cache = (frames, config.page());
+        Data::new(tables, media, ImageId([0; 16]), cache, "all")
+    }
+
+    /// What a firmware writes that goes on to the end of an event is not vouched for any more: in
+    /// its place may be what still is.
+    #[test]
+    fn of_a_device_that_has_stopped_what_survives_stays_as_it_is() {
+        let id = RequestId::new(0);
+        let line = LineInPage::new(3);
+        let (frame, buffer) = (FrameId::new(5), BufferId::new(2));
+        let kept = PagePlace::Frame(frame);
+        let buffer = PagePlace::Buffer(buffer);
+        let of_preset = |preset, layers: &[&str], pages: &[PagePlace], cells: &[Cell]| {
+            let mut data = data(preset, layers);
+            let write = |data: &mut Data, with: u8| {
+                data.open_buffer(0, 4096, &[with; 4096], 0);
+                data.place(id, 0, 0, 64);
+                for page in pages {
+                    data.copy_page(PagePlace::Host(id), *page, data.all_lines);
+                    data.copy_line(Cell::Host(id), Cell::Page(*page, line));
+                }
+                for cell in cells {
+                    data.copy_line(Cell::Host(id), *cell);
+                }
+            };
+            let found = |data: &Data| {
+                let pages = pages.iter().map(|page| data.page(*page).to_vec());
+                let cells = cells.iter().map(|cell| data.line(*cell).to_vec());
+                pages.chain(cells).collect::<Vec<_>>()
+            };
+            write(&mut data, 1);
+            let before = found(&data);
+            assert!(before.concat().iter().all(|byte| *byte == 1));
+            data.failure = Some("the disk is full".to_owned());
+            write(&mut data, 2);
+            assert!(
+                found(&data) == before,
+                "{preset}: what survives has changed"
+            );
+        };
+        let small = ["nand.blocks_per_plane=64", "ssd.dram=1MiB"];
+        of_preset("bytefs-cache", &small, &[kept, buffer], &[]);
+        let log = [
+            "nand.blocks_per_plane=64",
+            "ssd.log.size=32KiB",
+            "ssd.log.tx_log=4KiB",
+            "ssd.dram=1MiB",
+            "device.pmem=64KiB",
+        ];
+        let window = Cell::Window(LineAddr::new(1));
+        of_preset(
+            "bytefs",
+            &log,
+            &[buffer],
+            &[Cell::Log(LogSlot::new(7)), window],
+        );
+    }
 }

@@ -113,7 +113,12 @@ impl DeviceEngine {
         let next_transaction = recovery::first_free_transaction(&image.tables, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
-        tables.end_frame_line();
+        if tables.incoming().is_some() {
+            recovery::check(&config, &tables, &dram)?;
+            let fault = recovery::incoming_fault(&tables, image.was_cut_off);
+            fault.map_or(Ok(()), |fault| Err(DeviceFileError::damaged(&dram, fault)))?;
+            tables.end_frame_line();
+        }
         if image.was_cut_off && !protection.keeps_buffers() {
             recovery::check(&config, &tables, &dram)?;
             tables.lose(protection);
@@ -484,9 +489,9 @@ impl DeviceEngine {
         flushed.map_err(|why| DeviceFileError::Unflushed { path, why })
     }
 
-    /// A device without a log loses the dirty pages of its cache when it ends, and one without a
-    /// battery its buffers: like a drive that is told to shut down, it brings them to flash. At a
-    /// standstill it cannot.
+    /// A device without a log loses the dirty pages of its cache when it ends, unless they survive,
+    /// and one without a battery its buffers: like a drive that is told to shut down, it brings
+    /// them to flash. At a standstill it cannot. Where frames survive a flush finds nothing to do.
     fn flush_before_end(&mut self) -> Result<(), DeviceError> {
         if self.keeps_all {
             return Ok(());

@@ -6,6 +6,7 @@ use crate::error::DeviceFileError;
 use crate::failing::faults_of;
 use crate::image::{Image, Purpose};
 use crate::media::PageFault;
+use crate::recovery;
 use crate::unbegun::{self, Unbegun};
 use firmware::Durable;
 use nand::Faults;
@@ -97,6 +98,9 @@ fn check_tables(image: &Image, findings: &mut Findings) {
     firmware::check_tables(&parts, &image.tables, &mut |unsound| {
         findings.complain(|| unsound.to_string());
     });
+    if let Some(fault) = recovery::incoming_fault(&image.tables, image.was_cut_off) {
+        findings.complain(|| fault);
+    }
 }
 
 fn count(image: &Image, findings: &mut Findings) {

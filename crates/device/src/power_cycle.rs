@@ -15,8 +15,8 @@ use units::Bytes;
 impl DeviceEngine {
     /// The device after a power cut at this moment, in memory alone: what is in battery-backed
     /// memory and on flash, recovered as [`DeviceEngine::open`] recovers the image of a killed
-    /// process. Stores on the link, what waits, open transactions and the data cache are gone. This
-    /// one goes on as if nothing had been.
+    /// process. Stores on the link, what waits, open transactions and a data cache that
+    /// does not survive are gone. This one goes on as if nothing had been.
     ///
     /// # Errors
     /// What is left cannot be recovered; the system has not so much memory.

@@ -63,6 +63,21 @@ impl Recovered {
     }
 }
 
+/// What is wrong with the line on its way into a frame, if there is one: opening would write it
+/// where nothing or something else is.
+pub fn incoming_fault(tables: &Tables, was_cut_off: bool) -> Option<String> {
+    let (frame, line) = tables.incoming()?;
+    let what = match tables.has_frame_line(frame, line) {
+        false => "which there is not",
+        true if !was_cut_off => "of an image that was closed",
+        true => return None,
+    };
+    Some(format!(
+        "line {} of {frame}, {what}, is on its way: the tables are damaged",
+        line.get()
+    ))
+}
+
 /// Checks tables that are about to be changed before the firmware sees them.
 ///
 /// # Errors

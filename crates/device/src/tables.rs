@@ -27,6 +27,8 @@ const RETIRED: u64 = 1 << 63;
 const CONDEMNED: u64 = 1 << 62;
 /// Both.
 const LOST: u64 = RETIRED | CONDEMNED;
+/// The numbers of frames, in the header of a line on its way into one.
+const FRAMES: u64 = u32::MAX as u64;
 
 /// The DRAM file in memory.
 #[derive(Debug)]
@@ -117,24 +119,28 @@ impl Tables {
             .store(self.layout.incoming_header(), place | COUNTS);
         self.end_frame_line();
     }
-    /// Brings a line that is on its way into a frame there, if there is one.
-    pub fn end_frame_line(&mut self) {
+    /// The line that is on its way into a frame, if there is one. Of damaged tables it may be one
+    /// that there is not.
+    pub fn incoming(&self) -> Option<(FrameId, LineInPage)> {
         if self.layout.frames == 0 {
-            return;
+            return None;
         }
-        let header = self.layout.incoming_header();
-        let word = self.map.load(header);
-        if word & COUNTS == 0 {
-            return;
-        }
-        let frame = (word >> ORDER_SHIFT) as usize;
-        let line = LineInPage::new(u16::from((word >> LINE_SHIFT) as u8));
-        // A damaged header may name what there is not.
-        if frame < self.layout.frames && line.index() * line_bytes() < self.layout.page {
-            let to = self.layout.frame_line(FrameId::from_index(frame), line);
+        let word = self.map.load(self.layout.incoming_header());
+        let line = u16::from((word >> LINE_SHIFT) as u8);
+        let frame = FrameId::from_index((word >> ORDER_SHIFT & FRAMES) as usize);
+        (word & COUNTS != 0).then_some((frame, LineInPage::new(line)))
+    }
+    /// Whether there is such a frame, and such a line of it.
+    pub fn has_frame_line(&self, frame: FrameId, line: LineInPage) -> bool {
+        frame.index() < self.layout.frames && line.index() * line_bytes() < self.layout.page
+    }
+    /// Brings a line that is on its way into a frame there, if there is one. The tables are sound.
+    pub fn end_frame_line(&mut self) {
+        if let Some((frame, line)) = self.incoming() {
+            let to = self.layout.frame_line(frame, line);
             self.map.copy(self.layout.incoming(), to, line_bytes());
+            self.map.store(self.layout.incoming_header(), 0);
         }
-        self.map.store(header, 0);
     }
     /// Copies a line from a slot into a buffer.
     #[inline]
@@ -412,9 +418,9 @@ mod tests {
             tables.frame_mut(frame, line, 64).fill(3);
         }
         assert_eq!(tables.frame(frame, line, 64), [3; 64]);
-        // One that is damaged changes nothing.
+        assert_eq!(tables.incoming(), None);
         tables.map.store(layout.incoming_header(), u64::MAX);
-        tables.end_frame_line();
-        assert_eq!(tables.map.load(layout.incoming_header()), 0);
+        let (frame, line) = tables.incoming().expect("it counts");
+        assert!(!tables.has_frame_line(frame, line));
     }
 }

@@ -7,7 +7,7 @@ use port::Command;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use units::{BlockAddr, ByteAddr, LogSlot, Lpa, Stream, TxId};
+use units::{BlockAddr, ByteAddr, FrameId, LogSlot, Lpa, Stream, TxId};
 
 /// Damage of random bytes, one after the other.
 const TURNS: u64 = 300;
@@ -35,6 +35,26 @@ fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
         .submit(commit, ByteAddr::new(0), units::Bytes::ZERO)
         .unwrap();
     engine.finish(ticket, &mut []).unwrap();
+    drop(engine);
+    place.path("image")
+}
+
+/// A device whose frames survive, of fewer pages than it has, and few buffers.
+fn frames() -> DeviceConfig {
+    small("bytefs-cache", &["ssd.dram=128KiB", "ssd.buffers=4"])
+}
+
+/// An image of one in whose frames is something when its process is killed.
+fn killed_with_frames(place: &Place) -> PathBuf {
+    let mut engine = made(place, &frames());
+    for line in 0..2_000 {
+        let (at, command) = (
+            ByteAddr::new(line * 7 % 900 * 256),
+            Command::Write(TxId::NONE),
+        );
+        let ticket = engine.submit_write(command, at, &[7; 64]).unwrap();
+        engine.finish(ticket, &mut []).unwrap();
+    }
     drop(engine);
     place.path("image")
 }
@@ -114,6 +134,38 @@ fn a_buffer_with_the_write_order_of_a_slot_is_refused_by_opening_and_check() {
     check_refused(&image, "buffer 2 has write order 9000, as another");
 }
 
+/// What is written behind it would have no order that is later.
+#[test]
+fn a_write_order_near_the_last_one_is_refused_by_opening_and_check() {
+    let last = (1 << 48) - 1;
+    let words = "write order 281474976710655 leaves no room for later ones";
+    let place = Place::new("damaged-last-order");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let whole = fs::read(image.join("dram.bin")).unwrap();
+    store(
+        &image,
+        layout.slot_header(LogSlot::new(40)),
+        &[last << 16 | 1, 3],
+    );
+    check_refused(&image, words);
+    fs::write(image.join("dram.bin"), whole).unwrap();
+    store(
+        &image,
+        layout.buffer_header(BufferId::new(2)),
+        &[last << 16 | 1, 3],
+    );
+    check_refused(&image, words);
+    let place = Place::new("damaged-last-frame");
+    let image = killed_with_frames(&place);
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    let (frame, _) = opened.tables.framed().next().expect("a frame counts");
+    let header = opened.layout.frame_header(frame);
+    drop(opened);
+    store(&image, header, &[last << 16 | 1]);
+    check_refused(&image, words);
+}
+
 #[test]
 fn a_page_in_a_retired_block_is_refused_by_opening_and_check() {
     let place = Place::new("damaged-retired");
@@ -163,6 +215,37 @@ fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
     let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
     store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
     check_refused(&image, "block 5 is beyond the flash or too full");
+}
+
+/// The line that a killed process was writing to a frame is where opening writes to first.
+#[test]
+fn an_image_that_is_refused_keeps_the_line_on_its_way_into_a_frame() {
+    let place = Place::new("damaged-incoming");
+    let image = killed_with_frames(&place);
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let on_its_way = |frame: u64| frame << 16 | 3 << 8 | 1;
+    let header = layout.incoming_header();
+    store(&image, header, &[on_its_way(32), 0, 9]);
+    check_refused(
+        &image,
+        "line 3 of frame 32, which there is not, is on its way",
+    );
+    store(&image, header, &[on_its_way(0)]);
+    let block = layout.block(BlockAddr::new(5));
+    let whole = fs::read(image.join("dram.bin")).unwrap();
+    store(&image, block, &[900 << 32]);
+    check_refused(&image, "block 5 is beyond the flash or too full");
+    fs::write(image.join("dram.bin"), whole).unwrap();
+    DeviceEngine::open(&image, Pace::None)
+        .unwrap()
+        .close()
+        .unwrap();
+    assert_eq!(complaints(&image), Vec::<String>::new());
+    store(&image, header, &[on_its_way(0)]);
+    check_refused(
+        &image,
+        "line 3 of frame 0, of an image that was closed, is on its way",
+    );
 }
 
 /// A device would program its pages, which flash does not take.
@@ -270,32 +353,21 @@ fn what_nobody_sees_is_what_is_documented() {
     assert_eq!(first_line(on_flash.get()), 0, "the page is nowhere");
 }
 
-/// Whatever bytes of the tables are damaged: what a check finds sound is opened, and nothing else.
-#[test]
-fn opening_and_check_agree_on_any_damage() {
-    let place = Place::new("damaged-any");
-    let image = killed(&place, &small_log());
-    let opened = Image::open_for(&image, Purpose::Check).unwrap();
-    let layout = opened.layout;
-    drop(opened);
+/// Damages a bit of one of these parts of the DRAM file at a time: what a check finds sound is
+/// opened, and nothing else. How often it was refused.
+fn damage(image: &Path, parts: &[(usize, usize)]) -> u64 {
     let whole = ["media.bin", "dram.bin"].map(|file| fs::read(image.join(file)).unwrap());
     let mut stream = Stream::new(1, "damaged tables");
     let mut refused = 0;
     for turn in 0..TURNS {
         fs::write(image.join("media.bin"), &whole[0]).unwrap();
         let mut dram = whole[1].clone();
-        let (at, size) = match turn % 5 {
-            0 => (layout.slot_header(LogSlot::new(0)), layout.slots * 16),
-            1 => (layout.buffer_header(BufferId::new(0)), layout.buffers * 16),
-            2 => (layout.tx_entry(0), 64),
-            3 => (layout.mapping(Lpa::new(0)), layout.logical_pages * 4),
-            _ => (layout.block(BlockAddr::new(0)), layout.blocks * 8),
-        };
+        let (at, size) = parts[turn as usize % parts.len()];
         let at = at + stream.below(size as u64) as usize;
         dram[at] ^= 1 << stream.below(8);
         fs::write(image.join("dram.bin"), dram).unwrap();
-        let complaints = complaints(&image);
-        let refusal = refusal(&image);
+        let complaints = complaints(image);
+        let refusal = refusal(image);
         assert_eq!(
             refusal.is_some(),
             !complaints.is_empty(),
@@ -303,6 +375,43 @@ fn opening_and_check_agree_on_any_damage() {
         );
         refused += u64::from(refusal.is_some());
     }
+    refused
+}
+
+/// Whatever bytes of the tables are damaged: what a check finds sound is opened, and nothing else.
+#[test]
+fn opening_and_check_agree_on_any_damage() {
+    let place = Place::new("damaged-any");
+    let image = killed(&place, &small_log());
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let refused = damage(
+        &image,
+        &[
+            (layout.slot_header(LogSlot::new(0)), layout.slots * 16),
+            (layout.buffer_header(BufferId::new(0)), layout.buffers * 16),
+            (layout.tx_entry(0), 64),
+            (layout.mapping(Lpa::new(0)), layout.logical_pages * 4),
+            (layout.block(BlockAddr::new(0)), layout.blocks * 8),
+        ],
+    );
+    assert!(refused > TURNS / 10, "{refused}");
+    assert!(refused < TURNS * 9 / 10, "{refused}");
+}
+
+/// So it is where frames count.
+#[test]
+fn opening_and_check_agree_on_any_damage_of_frames() {
+    let place = Place::new("damaged-frames");
+    let image = killed_with_frames(&place);
+    let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
+    let refused = damage(
+        &image,
+        &[
+            (layout.frame_header(FrameId::new(0)), layout.frames * 48),
+            (layout.buffer_header(BufferId::new(0)), layout.buffers * 16),
+            (layout.incoming_header(), 8),
+        ],
+    );
     assert!(refused > TURNS / 10, "{refused}");
     assert!(refused < TURNS * 9 / 10, "{refused}");
 }

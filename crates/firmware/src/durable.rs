@@ -40,6 +40,11 @@ impl WriteOrder {
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
+    /// Whether enough writes can follow for a device to work with: 2^40, 12 days of a million a
+    /// second.
+    pub(crate) const fn has_room(self) -> bool {
+        self.0 < (1 << 48) - (1 << 40)
+    }
 }
 
 /// What a slot of the log holds.

@@ -3,10 +3,10 @@
 
 use crate::device::*;
 use firmware::{
-    Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, PromotionCounts, RequestOp,
-    Served,
+    Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, PowerLossProtection,
+    PromotionCounts, RequestOp, Served,
 };
-use units::{Bytes, Picos, Ratio};
+use units::{Bytes, Lpa, Picos, Ratio};
 
 /// A configuration without a log: one set of 8 frames.
 fn without_log() -> ControllerConfig {
@@ -14,6 +14,45 @@ fn without_log() -> ControllerConfig {
     config.ssd.dram = Bytes::from_kib(32);
     config.ssd.log.size = Bytes::ZERO;
     config
+}
+
+/// A page with a line of the host and a frame that survives leaves the device for the host's DRAM,
+/// or for flash: its frame counts no more. [`Device::send`] looks.
+#[test]
+fn a_frame_that_a_page_leaves_by_promotion_or_demotion_counts_no_more() {
+    let mut config = without_log();
+    config.promotion_enabled = true;
+    config.ssd.power_loss_protection = PowerLossProtection::Dram;
+    let write = |device: &mut Device, line| device.send(7, RequestOp::Write, 1, line);
+    let page = Lpa::new(1);
+    for is_resident in [true, false] {
+        let mut device = Device::new(&config);
+        if is_resident {
+            device.fetch(1);
+        }
+        write(&mut device, 3);
+        let (now, bench) = (device.now, &mut device.bench);
+        device.controller.on_promotion_forgotten(now, page, bench);
+        device.answers();
+        // The host gives it back, line by line.
+        write(&mut device, 3);
+        write(&mut device, 4);
+        device.settle(Picos::from_micros(5));
+        assert_eq!(device.bench.tables.frames.len(), 1);
+        let (now, bench) = (device.now, &mut device.bench);
+        assert!(device.controller.on_promotion_done(now, page, bench));
+        device.answers();
+        assert!(device.bench.tables.frames.is_empty());
+    }
+    let mut device = Device::new(&config);
+    write(&mut device, 3);
+    let (now, bench) = (device.now, &mut device.bench);
+    assert!(device.controller.on_promotion_done(now, page, bench));
+    write(&mut device, 4);
+    device.settle(Picos::from_micros(5));
+    let (now, bench) = (device.now, &mut device.bench);
+    assert!(device.controller.program_resident(now, page, bench));
+    device.answers();
 }
 
 fn programs(controller: &Controller) -> u64 {

@@ -10,7 +10,8 @@ use crate::lab::{Lab, Mix};
 use crate::random::{fill_flash_pages, has_skip_list, pick, random_config, random_mix};
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
 use firmware::{
-    CachePolicy, ControllerStats, FtlStats, LogMode, LogTakes, PrefetcherKind, VictimOrder,
+    CachePolicy, ControllerStats, FtlStats, LogMode, LogTakes, PowerLossProtection, PrefetcherKind,
+    VictimOrder,
 };
 use units::{Ratio, Stream};
 
@@ -55,6 +56,9 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     if !seed.is_multiple_of(3) && has_halves && config.ssd.cache.policy != CachePolicy::None {
         config.ssd.log.takes = LogTakes::Absent;
     }
+    if !seed.is_multiple_of(3) && config.ssd.log.half_slot_count() == 0 {
+        config.ssd.power_loss_protection = PowerLossProtection::Dram;
+    }
     println!("MODEL_SEED={seed}: {config:?}");
     assert_eq!(config.validate(), Vec::<String>::new());
     let mut lab = Lab::<I>::new(&config, random_mix(&mut random), seed);
@@ -67,7 +71,7 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
             "the device is stuck after {operations} operations"
         );
         if operations % OPERATIONS_PER_AUDIT == 0 {
-            lab.controller.audit();
+            lab.bench.audit(&lab.controller);
         }
     }
     lab.settle();

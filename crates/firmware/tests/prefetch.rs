@@ -2,8 +2,8 @@
 //! mapped; there are 8 frames, one set.
 
 use crate::device::{CACHE_LOOKUP, Device, LINE, PAGE, READ, config};
-use firmware::{ControllerConfig, RequestOp, Served};
-use units::{LineAddr, Picos};
+use firmware::{ControllerConfig, PowerLossProtection, RequestOp, Served};
+use units::{Bytes, LineAddr, Picos};
 
 fn ahead(pages: u32) -> ControllerConfig {
     let mut config = config(16);
@@ -106,4 +106,30 @@ fn a_page_that_is_not_mapped_is_never_fetched_ahead() {
     device.send(7, RequestOp::Write, last, 0);
     read_pages(&mut device, &[last]);
     assert_eq!(device.bench.nand_reads, 2);
+}
+
+#[test]
+fn a_store_stays_though_what_its_page_brings_finds_no_other_frame() {
+    for protection in [PowerLossProtection::Battery, PowerLossProtection::Dram] {
+        let mut config = config(0);
+        (config.ssd.dram, config.ssd.cache.ways) = (Bytes::from_kib(8), 2);
+        (config.ssd.prefetch.pages, config.ssd.prefetch.on_first_use) = (1, true);
+        config.ssd.buffers = 1;
+        config.ssd.power_loss_protection = protection;
+        let mut device = Device::new(&config);
+        // Frames have 0 and 1, which came ahead. 0 is dirty, and a block write has the buffer: only
+        // the frame of 1 is free to be given up when its first use, a store, would bring 2.
+        device.fetch(0);
+        device.send(10, RequestOp::Write, 0, 0);
+        device.send(11, RequestOp::WritePage, 5, 0);
+        device.send(12, RequestOp::Write, 1, 0);
+        device.settle(Picos::from_micros(100));
+        if device.send(13, READ, 1, 0).is_empty() {
+            device.settle(Picos::from_micros(100));
+        }
+        assert_eq!(
+            device.bench.host[13], 12,
+            "{protection:?}: the store is lost"
+        );
+    }
 }

@@ -91,10 +91,7 @@ impl<I: LogIndex> Controller<I> {
         self.hot_pages.forget(lpa);
         self.stats.promotions_done += 1;
         if let Some(frame) = self.cache.find(lpa) {
-            match self.cache.mshr_of(frame) {
-                None => self.cache.remove(frame),
-                Some(mshr) => self.cache.let_pass(mshr),
-            }
+            self.give_frame_up(frame, platform);
         }
         self.resume_misses(now, platform);
         self.settle(now, platform);
@@ -109,7 +106,7 @@ impl<I: LogIndex> Controller<I> {
         };
         self.stats.evictions_dirty += 1;
         self.program_frame(now, lpa, frame, platform);
-        self.cache.remove(frame);
+        self.give_frame_up(frame, platform);
         self.settle(now, platform);
         true
     }

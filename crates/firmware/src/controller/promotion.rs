@@ -75,13 +75,8 @@ impl<I: LogIndex> Controller<I> {
         let mut is_dirty = self.log.as_ref().is_some_and(|log| log.has_page(lpa));
         if let Some(frame) = self.cache.find(lpa) {
             is_dirty |= self.cache.is_dirty(frame);
-            self.unkeep_frame(frame, platform);
-            match self.cache.mshr_of(frame) {
-                None => self.cache.remove(frame),
-                Some(mshr) => {
-                    self.cache.let_pass(mshr);
-                    self.save_for_waiters(lpa, (frame, mshr), platform);
-                }
+            if let Some(mshr) = self.give_frame_up(frame, platform) {
+                self.save_for_waiters(lpa, (frame, mshr), platform);
             }
         }
         self.drop_logged(lpa, platform);
@@ -90,6 +85,26 @@ impl<I: LogIndex> Controller<I> {
         self.resume_misses(now, platform);
         self.settle(now, platform);
         is_dirty
+    }
+
+    /// The page of a frame is not needed here: it leaves at once, or, if it is in flight, when
+    /// those who wait for it are answered. What ran ahead of it is clean then: it is elsewhere, or
+    /// lost.
+    pub(super) fn give_frame_up<P: Platform>(
+        &mut self,
+        frame: FrameId,
+        platform: &mut P,
+    ) -> Option<MshrId> {
+        self.unkeep_frame(frame, platform);
+        let in_flight = self.cache.mshr_of(frame);
+        match in_flight {
+            None => self.cache.remove(frame),
+            Some(mshr) => {
+                self.cache.mark_clean(frame);
+                self.cache.let_pass(mshr);
+            }
+        }
+        in_flight
     }
 
     /// A fetch of the page is in flight and others wait for it: before its lines leave the log, the

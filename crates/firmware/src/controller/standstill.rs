@@ -1,11 +1,12 @@
 //! When flash has no room left and nothing is under way that could make any ([`Ftl::is_stuck`]):
 //! whoever waits for it is answered.
 //!
-//! What was accepted stays in log and buffers: a battery keeps it, reads find it, past the data
-//! cache if need be, and after the power has been off the firmware tries again. What was not is
-//! refused. Only a run of lines that
-//! had to wait for room may be there in part, as after a power cut; and, without a battery, what
-//! was accepted and not flushed may be lost with the power.
+//! What was accepted stays in log, buffers and frames: a battery keeps it (frames only with
+//! `ssd.power_loss_protection = dram`), reads find it, past the data cache if need be, and after
+//! the power has been off the firmware tries again. What was not is refused. Only a run of lines
+//! that had to wait for room may be there in part, as after a power cut; and what was accepted and
+//! not flushed may be lost with the power where no battery keeps it. A drain ends, though what is
+//! left is not on flash: [`Controller::owed`] says how much that is.
 //!
 //! [`Ftl::is_stuck`]: crate::ftl::Ftl::is_stuck
 

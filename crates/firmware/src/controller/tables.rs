@@ -34,6 +34,8 @@ pub enum UnsoundState {
     NoSuchFrame(FrameId, Lpa),
     /// Nobody can say whether the frame or what else has this order was written last.
     FrameAtOnce(FrameId, WriteOrder),
+    /// Hardly anything can be written later than this.
+    NoLaterOrder(WriteOrder),
 }
 
 impl fmt::Display for UnsoundState {
@@ -51,6 +53,10 @@ impl fmt::Display for UnsoundState {
                     f,
                     "{frame} has write order {order}, as another frame, a buffer or a slot has"
                 )
+            }
+            Self::NoLaterOrder(order) => {
+                let order = order.get();
+                write!(f, "write order {order} leaves no room for later ones")
             }
             Self::LinesAtOnce(one, other) => {
                 write!(f, "{one} and {other} have the same write order")
@@ -116,7 +122,12 @@ impl CheckedTables {
         let lines = lines(config, durable, pages, judge)?;
         let mut orders = lines.iter().map(|(_, logged)| logged.order).collect();
         check_buffers(config, durable, (pages, &mut orders), judge)?;
-        check_frames(config, durable, (pages, &mut orders), judge)?;
+        let of_frames = check_frames(config, durable, (pages, &orders), judge)?;
+        if let Some(last) = of_frames.max(orders.last().copied())
+            && !last.has_room()
+        {
+            judge(UnsoundState::NoLaterOrder(last))?;
+        }
         let commits = config.ssd.log.tx_log / TX_LOG_ENTRY;
         if durable.committed().any(|(at, _)| u64::from(at) >= commits) {
             judge(UnsoundState::NoSuchCommit)?;
@@ -171,12 +182,13 @@ fn check_buffers<D: Durable>(
     Ok(())
 }
 
+/// The latest write order of a frame.
 fn check_frames<D: Durable>(
     config: &ControllerConfig,
     durable: &D,
-    (pages, orders): (u64, &mut Vec<WriteOrder>),
+    (pages, orders): (u64, &[WriteOrder]),
     judge: Judge<'_>,
-) -> Result<(), UnsoundState> {
+) -> Result<Option<WriteOrder>, UnsoundState> {
     let page = config.geometry.unit_size;
     let keeps_frames = config.ssd.power_loss_protection.keeps_frames();
     let shape = keeps_frames.then(|| config.ssd.cache_shape(page));
@@ -201,5 +213,5 @@ fn check_frames<D: Durable>(
             judge(UnsoundState::FrameAtOnce(pair[1].1, pair[1].0))?;
         }
     }
-    Ok(())
+    Ok(of_frames.last().map(|(order, _)| *order))
 }

@@ -76,7 +76,9 @@ impl<I: LogIndex> Controller<I> {
         let done = self.append_line(pending.log_ready, request, line, platform);
         if let Some(frame) = self.cache.find(lpa) {
             if self.charges.frame_update() {
-                self.update_frame(pending.cache_ready, frame, request, platform);
+                let at = pending.cache_ready;
+                self.write_lines(at, frame, request, platform);
+                self.use_written(at, frame, request, platform);
             } else {
                 self.copy_to_frame(frame, request, platform);
             }
@@ -132,8 +134,8 @@ impl<I: LogIndex> Controller<I> {
         true
     }
 
-    /// Writes the lines into a frame, resident or in flight; returns when it is there.
-    fn update_frame<P: Platform>(
+    /// Writes the lines into a frame, resident or in flight; returns when they are there.
+    fn write_lines<P: Platform>(
         &mut self,
         at: Time,
         frame: FrameId,
@@ -143,27 +145,38 @@ impl<I: LogIndex> Controller<I> {
         let (_, first) = self.split(request.line);
         let (address, size) = (self.line_address(frame, first), self.bytes_of(request));
         let done = platform.dram(at, address, size, true);
-        if !self.copy_to_frame(frame, request, platform) {
+        self.copy_to_frame(frame, request, platform);
+        done
+    }
+
+    /// The page of the frame, if it is there, was used by a write: it may leave for what that
+    /// brings.
+    fn use_written<P: Platform>(
+        &mut self,
+        at: Time,
+        frame: FrameId,
+        request: Request,
+        platform: &mut P,
+    ) {
+        if self.cache.is_resident(frame) {
             let kind = match self.log {
                 Some(_) if !self.constants.frames_take_writes => Use::Late,
                 _ => Use::Hit,
             };
             self.use_frame(at, frame, request, kind, platform);
         }
-        done
     }
 
-    /// Data plane of a write to a frame; says whether the frame is in flight.
+    /// Data plane of a write to a frame.
     pub(super) fn copy_to_frame<P: Platform>(
         &mut self,
         frame: FrameId,
         request: Request,
         platform: &mut P,
-    ) -> bool {
+    ) {
         for line in self.lines_of(request) {
             self.copy_line_to_frame(frame, request, line, platform);
         }
-        self.cache.mshr_of(frame).is_some()
     }
 
     #[inline]
@@ -195,8 +208,10 @@ impl<I: LogIndex> Controller<I> {
                 self.cache.mark_line_dirty(frame, line);
             }
         }
-        let done = self.update_frame(room_at, frame, pending.request, platform);
+        let done = self.write_lines(room_at, frame, pending.request, platform);
+        // Behind the bytes that it vouches for, and before the page may leave its frame.
         self.dirty_frame(frame, pending.request, platform);
+        self.use_written(room_at, frame, pending.request, platform);
         let breakdown = Breakdown {
             stall: at - pending.cache_ready,
             index: pending.cache_ready - pending.arrived,

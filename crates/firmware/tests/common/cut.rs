@@ -35,7 +35,7 @@ impl<I: LogIndex> Lab<I> {
         let tables = self.bench.lose_power(|| random.below(2) == 0);
         let recovered = Controller::recover(config, &tables, self.now, &mut self.bench);
         self.controller = recovered.expect("the firmware reads its own tables");
-        self.controller.audit();
+        self.bench.audit(&self.controller);
         self.cuts += 1;
         self.check_atomic(in_doubt);
     }

@@ -170,7 +170,7 @@ impl Device {
     }
 
     pub fn answers(&mut self) -> Vec<Response> {
-        self.controller.audit();
+        self.bench.audit(&self.controller);
         std::mem::take(&mut self.bench.responses)
     }
 

@@ -211,7 +211,7 @@ impl<I: LogIndex> Lab<I> {
             health.is_stuck || self.controller.is_idle(),
             "everything has ended"
         );
-        self.controller.audit();
+        self.bench.audit(&self.controller);
     }
 
     fn drain(&mut self) {

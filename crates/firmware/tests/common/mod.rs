@@ -6,9 +6,10 @@
 
 mod tables;
 
+use firmware::log_index::LogIndex;
 use firmware::{
-    Cell, ControllerConfig, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, Record,
-    Response, Timer, Work, WorkCosts,
+    Cell, Controller, ControllerConfig, NandCommand, NandFault, NandOp, NandTag, PagePlace,
+    Platform, Record, Response, Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{
@@ -60,6 +61,8 @@ pub struct Bench {
     /// The window.
     pub window: Vec<Token>,
     frames: Vec<Page>,
+    /// Frames survive a power cut.
+    keeps_frames: bool,
     buffers: Vec<Page>,
     registers: BTreeMap<u32, Page>,
     /// Programmed pages with the LPA of their spare area.
@@ -103,6 +106,7 @@ impl Bench {
             log: Vec::new(),
             window: vec![0; 128],
             frames: Vec::new(),
+            keeps_frames: config.ssd.power_loss_protection.keeps_frames(),
             buffers: Vec::new(),
             registers: BTreeMap::new(),
             flash: BTreeMap::new(),
@@ -217,8 +221,18 @@ impl Bench {
         self.registers.remove(&tag.get());
     }
 
-    /// All is lost but log, buffers, flash and tables. Of operations in flight those are done of
-    /// which `is_done` says so, on each die in order.
+    /// Checks what must hold between calls, of the controller and of what it has recorded: of
+    /// frames that survive those count that are dirty.
+    pub fn audit<I: LogIndex>(&self, controller: &Controller<I>) {
+        controller.audit();
+        if self.keeps_frames {
+            let (counted, dirty) = (self.tables.frames.len(), controller.owed().dirty_frames);
+            assert_eq!(counted as u64, dirty, "frames that count and dirty ones");
+        }
+    }
+
+    /// All is lost but log, buffers, flash, tables, and frames if they survive. Of operations in
+    /// flight those are done of which `is_done` says so, on each die in order.
     #[allow(dead_code, reason = "not every test cuts the power")]
     pub fn lose_power(&mut self, mut is_done: impl FnMut() -> bool) -> tables::Tables {
         self.has_lost_power = true;
@@ -230,7 +244,9 @@ impl Bench {
         }
         self.loaded.clear();
         self.registers.clear();
-        self.frames.clear();
+        if !self.keeps_frames {
+            self.frames.clear();
+        }
         self.host_pages.clear();
         self.timers.clear();
         self.responses.clear();

@@ -15,7 +15,8 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
     pub(super) fn start(&mut self, index: u32) {
         let now = self.now();
         match self.commands[index as usize].command {
-            // Without a log nothing that a store has reached survives, or not yet.
+            // Without a log the firmware must bring lines to flash, or says that their frames
+            // survive.
             Command::Persist if !self.config.has_log => {
                 self.commands[index as usize].finished = self.link.pushed(now);
                 self.send_alone(now, index, RequestOp::Flush);
