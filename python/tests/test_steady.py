@@ -238,9 +238,12 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
 def test_what_has_no_steady_state_is_refused(entresol_command: Entresol, tmp_path: Path) -> None:
     trace = ROOT / "traces" / "sort.etr"
     common = ["--machine", "demo", "--store", tmp_path]
-    outcome = entresol_command("steady", trace, "--design", "skybyte-ct", *common)
-    assert outcome.code == 2 and "samples pages" in outcome.err
-    outcome = entresol_command(
-        "steady", trace, "--design", "base-cssd", "--window", "90000000", *common
-    )
-    assert outcome.code == 2 and "do not fit" in outcome.err
+    for designs in ("skybyte-ct", "base-cssd,skybyte-ct"):
+        outcome = entresol_command("steady", trace, "--design", designs, *common)
+        assert outcome.code == 2 and "samples pages" in outcome.err
+    for place in ((), ("--from", "50")):
+        outcome = entresol_command(
+            "steady", trace, "--design", "base-cssd", "--window", "90000000", *place, *common
+        )
+        assert outcome.code == 2 and "do not fit" in outcome.err
+    assert not list(tmp_path.rglob("*.misses")), "before a pass is paid for"
