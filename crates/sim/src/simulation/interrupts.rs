@@ -1,8 +1,8 @@
 //! Interrupts: what migration takes from a core, whatever that is doing.
 //!
 //! A thread on the core dispatches nothing meanwhile. A thread that is being switched in starts so
-//! much later. What is left of an interrupt when a thread leaves its core, also at the end of a retry
-//! in closed form, comes before the switch to the next one.
+//! much later. What is left of an interrupt when a thread leaves its core, also at the end of a
+//! retry in closed form, comes before the switch to the next one.
 
 use super::{CoreState, Simulation};
 use crate::event::Event;
