@@ -176,9 +176,15 @@ def misses_key(run: Run) -> str:
     return _core.misses_key(run.native)
 
 
-def check_steady(run: Run) -> None:
-    """Raises `ConfigError` if the run can reach no steady state."""
-    _core.check_steady(run.native)
+Windows = tuple[int, int, int, int, int]
+"""Of a steady state: where they begin, how many, by which thousandths later, instructions before and
+in each."""
+
+
+def check_steady(run: Run, designs: Sequence[str], windows: Windows) -> None:
+    """Raises `ConfigError` if one of the designs can reach no steady state on the run's settings,
+    `TraceError` if windows do not fit into the run."""
+    _core.check_steady(run.native, list(designs), windows)
 
 
 def write_misses(run: Run, path: Path) -> None:
@@ -191,11 +197,8 @@ def write_misses(run: Run, path: Path) -> None:
     _guarded(write)
 
 
-def execute_steady(
-    run: Run, misses: str, looks: int, windows: tuple[int, int, int, int, int]
-) -> Json:
-    """Lives through a file of misses and measures windows on the way: where they begin, how many,
-    by which thousandths later, instructions before and in each. Raises as `execute`."""
+def execute_steady(run: Run, misses: str, looks: int, windows: Windows) -> Json:
+    """Lives through a file of misses and measures windows on the way. Raises as `execute`."""
     return executed(lambda: _core.execute_steady(run.native, misses, looks, windows))
 
 

@@ -308,6 +308,7 @@ class Access(TypedDict):
     """A read from the device; instants on the simulated clock, then parts of its time."""
 
     line: int
+    is_page: bool
     die: int
     core: int | None
     answer: str

@@ -72,12 +72,11 @@ def run(wanted: Study, plan: Plan, store: Path, execute: Execute, say: Say) -> J
 def _of_capture(
     wanted: Study, capture: Capture, plan: Plan, store: Path, execute: Execute, say: Say
 ) -> Json:
-    misses = misses_of(wanted, capture, store, say)
+    misses = misses_of(wanted, capture, plan, store, say)
     keeper = _Kept(store / "steady", execute)
 
     def points(begin: int, count: int) -> list[Point]:
-        where = (begin, count, plan.shift_milli, plan.lead, plan.instructions)
-        measure = Steady(str(misses), LOOKS, *(where if count else (0, 0, 0, 0, 0)))
+        measure = Steady(str(misses), LOOKS, *_places(plan, begin, count))
         variants = plan.variants if count else plan.variants[:1]
         return [
             Point(capture, design, _chosen(wanted, *variant), wanted.threads, wanted.audit, measure)
@@ -100,16 +99,23 @@ def _of_capture(
     }
 
 
+def _places(plan: Plan, begin: int, count: int) -> core.Windows:
+    where = (begin, count, plan.shift_milli, plan.lead, plan.instructions)
+    return where if count else (0, 0, 0, 0, 0)
+
+
 def _chosen(wanted: Study, seed: int, placement: int) -> Setup:
     chosen = (f"run.seed={seed}", f"ftl.placement={placement}")
     return replace(wanted.setup, overrides=(*wanted.setup.overrides, *chosen))
 
 
-def misses_of(wanted: Study, capture: Capture, store: Path, say: Say) -> Path:
-    """The file of misses of a capture, made if it is not there."""
+def misses_of(wanted: Study, capture: Capture, plan: Plan, store: Path, say: Say) -> Path:
+    """The file of misses of a capture, made if it is not there. Raises `ConfigError` and
+    `TraceError` before it is if it would be of no use."""
     # What misses is the same for all designs; opening a large capture for each takes its time.
     own = core.Run(capture.path, wanted.setup, wanted.designs[0], wanted.threads, wanted.audit)
-    core.check_steady(own)
+    # What fits nowhere does not fit where windows will begin.
+    core.check_steady(own, wanted.designs, _places(plan, plan.begin or 0, plan.windows))
     place = store / "misses"
     path = place / f"{core.misses_key(own)}.misses"
     try:

@@ -326,6 +326,7 @@ class Replay:
 def _recorded() -> str:
     access = {
         "line": 131,
+        "is_page": False,
         "die": 5,
         "core": 1,
         "answer": "data",

@@ -212,7 +212,10 @@ def config(design: str) -> dict[str, dict[str, str]]:
     log = "w" in design.split("-")[1] or design.endswith("full")
     return {
         "run": {"seed": "1"},
-        "design": {"migration": "adaptive" if design in PROMOTING else "none"},
+        "design": {
+            "migration": "adaptive" if design in PROMOTING else "none",
+            "write_log": "true" if log else "false",
+        },
         "ftl": {"placement": "0", "over_provisioning": "125/1000"},
         "cpu": {"cores": "2", "l3": "256KiB"},
         "nand": {

@@ -9,7 +9,7 @@ import fake_core
 import pytest
 from conftest import Entresol
 
-from entresol.inspection import slow_load
+from entresol.inspection import slow_load, timeline
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -111,3 +111,14 @@ def test_other_dies_and_other_times_are_not_part_of_a_story() -> None:
     recorded = json.loads(fake_core.RECORDED)
     told = slow_load.tell(recorded["slowest"][0], recorded)
     assert all(operation["die"] == 5 for operation in told.operations)
+
+
+def test_a_page_that_came_as_a_whole_has_no_line() -> None:
+    recorded = json.loads(fake_core.RECORDED)
+    access = recorded["slowest"][0] | {"is_page": True, "core": None}
+    told = slow_load.tell(access, recorded)
+    assert told.headline.startswith("page 2 as a whole: 9.00")
+    recorded["accesses"] = [access]
+    events = json.loads(timeline.text(recorded, "one page"))["traceEvents"]
+    read = next(event for event in events if event["ph"] == "b")
+    assert read["args"]["page"] == 2 and "line" not in read["args"]

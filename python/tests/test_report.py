@@ -13,7 +13,7 @@ from conftest import ROOT
 
 from entresol import core, quantity, report, svg, units
 from entresol.derived import AMAT_PARTS, BOUND_PARTS, REQUEST_KINDS, panels
-from entresol.report import definitions, figures, reading
+from entresol.report import definitions, figures, reading, tables
 
 pytestmark = pytest.mark.usefixtures("fake")
 VOID = {"meta"}
@@ -140,6 +140,11 @@ def test_zeros_of_judged_mechanisms_stand_out() -> None:
     full["statistics"]["activity"]["log_fills"] = 0
     full["statistics"]["activity"]["promotions"] = 0
     assert render(summary).count('class="zero"') == before + 2
+    # A design is judged by its mechanisms, not by its name.
+    full["design"] = "entresol"
+    (panel,) = panels(summary)
+    (row,) = re.findall(r"<tr.*?entresol.*?</tr>", tables.activity(panel), re.S)
+    assert row.rpartition("<tr")[2].count('class="zero"') == 2
 
 
 def test_changed_parameters_are_listed_against_their_preset() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT, Entresol
 
-from entresol import steadiness, steady
+from entresol import core, steadiness, steady
 from entresol.steadiness import PARTS
 
 
@@ -238,9 +241,47 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
 def test_what_has_no_steady_state_is_refused(entresol_command: Entresol, tmp_path: Path) -> None:
     trace = ROOT / "traces" / "sort.etr"
     common = ["--machine", "demo", "--store", tmp_path]
-    outcome = entresol_command("steady", trace, "--design", "skybyte-ct", *common)
-    assert outcome.code == 2 and "samples pages" in outcome.err
-    outcome = entresol_command(
-        "steady", trace, "--design", "base-cssd", "--window", "90000000", *common
-    )
-    assert outcome.code == 2 and "do not fit" in outcome.err
+    for designs in ("skybyte-ct", "base-cssd,skybyte-ct"):
+        outcome = entresol_command("steady", trace, "--design", designs, *common)
+        assert outcome.code == 2 and "samples pages" in outcome.err
+    for place in ((), ("--from", "50")):
+        outcome = entresol_command(
+            "steady", trace, "--design", "base-cssd", "--window", "90000000", *place, *common
+        )
+        assert outcome.code == 2 and "do not fit" in outcome.err
+    assert not list(tmp_path.rglob("*.misses")), "before a pass is paid for"
+
+
+def _tuned() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "steady-tuned"))
+
+
+def test_a_sweep_sets_what_the_tuned_design_reads() -> None:
+    sweep = _tuned()["SWEEP"]
+    assert sweep["programs"] == (("ftl.program_to=idle_die",),)
+    entries = [entry for group in sweep.values() for entry in group]
+    plain = core.effective_config(core.Setup("demo"), "skybyte-full")
+    for entry in entries:
+        setup = core.Setup("demo", overrides=entry)
+        assert core.effective_config(setup, "skybyte-full") != plain, entry
+        assert core.unread_keys(setup, "skybyte-full") == [], entry
+
+
+def test_of_each_group_the_best_stays_if_it_helps_once_debts_are_paid(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned = _tuned()
+    worth = {"ftl.program_to=idle_die": 0.8, "ssd.cache.policy=two_q": 0.9, "os.switch": 1.1}
+
+    def measure(words: list[str], design: str, settings: tuple[str, ...] = ()) -> Any:
+        factor = math.prod(f for s in settings for name, f in worth.items() if s.startswith(name))
+        time = 500.0 if design == "entresol" else 1_000 * factor
+        return tuned["Measured"](time, 1.0, time)
+
+    scope = tuned["main"].__globals__
+    monkeypatch.setitem(scope, "measure", measure)
+    monkeypatch.setattr(sys, "argv", ["steady-tuned", "a.etr", "--from", "50"])
+    assert tuned["main"]() == 0
+    told = capsys.readouterr().out
+    assert "best of skybyte-full: ssd.cache.policy=two_q ftl.program_to=idle_die\n" in told
+    assert "skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 1.440" in told

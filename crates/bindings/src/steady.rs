@@ -11,10 +11,27 @@ fn misses_key(run: &Run) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Raises if the run can reach no steady state.
+/// The part where windows begin, how many, thousandths by which they are later, instructions before
+/// and in each.
+type Windows = (u32, u32, u32, u64, u64);
+
+fn windows_of((from, count, offset_milli, lead, instructions): Windows) -> SteadyWindows {
+    SteadyWindows {
+        from,
+        count,
+        offset_milli,
+        lead,
+        instructions,
+    }
+}
+
+/// Raises if one of the designs can reach no steady state on the run's settings, or windows do not
+/// fit into the run.
 #[pyfunction]
-fn check_steady(run: &Run) -> PyResult<()> {
-    run.prepared.check_steady().map_err(to_python)
+fn check_steady(run: &Run, designs: Vec<String>, windows: Windows) -> PyResult<()> {
+    let windows = windows_of(windows);
+    let checked = run.prepared.check_steady_of(&designs, windows);
+    checked.map_err(to_python)
 }
 
 /// Writes a run's file of misses.
@@ -25,24 +42,16 @@ fn write_misses(py: Python<'_>, run: &Run, path: &str) -> PyResult<()> {
         .map_err(to_python)
 }
 
-/// Lives through a file of misses and measures windows on the way, as JSON: the part where they
-/// begin, how many, thousandths by which they are later, instructions before and in each.
+/// Lives through a file of misses and measures windows on the way, as JSON.
 #[pyfunction]
 fn execute_steady(
     py: Python<'_>,
     run: &Run,
     path: &str,
     looks: u32,
-    windows: (u32, u32, u32, u64, u64),
+    windows: Windows,
 ) -> PyResult<String> {
-    let (from, count, offset_milli, lead, instructions) = windows;
-    let windows = SteadyWindows {
-        from,
-        count,
-        offset_milli,
-        lead,
-        instructions,
-    };
+    let windows = windows_of(windows);
     let mut observe = |progress| run.note(progress);
     let result = py
         .detach(|| {

@@ -206,29 +206,24 @@ impl Dram {
             Mapping::Lines => self.map.run(line.0, 1),
             Mapping::Rows => self.map.run_in_rows(line.0, 1),
         };
-        let Timing { burst, rp, rcd, .. } = self.timing;
-        let behind = self.behind_free[run.channel];
-        let is_behind = behind > at;
-        if is_behind {
-            let bus_free = &mut self.bus_free[run.channel];
-            *bus_free = (*bus_free).max(at + burst.min(behind - at));
-        }
-        let conflicts = self.stats.row_conflicts;
-        let done = self.run(
-            at,
-            Run {
-                line_count: 1,
-                ..run
-            },
-        );
-        if is_behind {
-            let reopens = match self.stats.row_conflicts > conflicts {
-                true => rp + rcd,
-                false => Picos::ZERO,
-            };
-            self.behind_free[run.channel] = behind + burst + reopens;
-        }
-        done
+        // One line is in one row, which the compiler is told.
+        let run = Run {
+            line_count: 1,
+            ..run
+        };
+        self.run_ahead(at, run)
+    }
+
+    /// As [`Dram::bulk`], ahead of what was put behind, as [`Dram::access_ahead`].
+    pub fn bulk_ahead(
+        &mut self,
+        at: Time,
+        first: DramLine,
+        line_count: u64,
+        access: Access,
+    ) -> Time {
+        self.count(access, line_count);
+        self.each_run(at, first, line_count, Self::run_ahead)
     }
 
     /// As [`Dram::bulk`], behind everything that goes ahead: the buses carry it while nothing else
@@ -241,6 +236,17 @@ impl Dram {
         access: Access,
     ) -> Time {
         self.count(access, line_count);
+        self.each_run(at, first, line_count, Self::run_behind)
+    }
+
+    /// Serves the runs of neighbouring lines; gives the time at which the last one is done.
+    fn each_run(
+        &mut self,
+        at: Time,
+        first: DramLine,
+        line_count: u64,
+        serve: fn(&mut Self, Time, Run) -> Time,
+    ) -> Time {
         let end = first.0 + line_count;
         let channels = self.bus_free.len() as u64;
         let mut done = at;
@@ -258,12 +264,41 @@ impl Dram {
                         (run, line + run.line_count)
                     }
                 };
-                done = done.max(self.run_behind(at, run));
+                done = done.max(serve(self, at, run));
                 line = next;
             }
             if self.map.mapping == Mapping::Rows {
                 break;
             }
+        }
+        done
+    }
+
+    /// Serves a run ahead of what was put behind, which ends so much later.
+    #[inline(always)]
+    fn run_ahead(&mut self, at: Time, run: Run) -> Time {
+        let Timing {
+            burst,
+            rp,
+            rcd,
+            gap,
+            ..
+        } = self.timing;
+        let behind = self.behind_free[run.channel];
+        let is_behind = behind > at;
+        if is_behind {
+            let bus_free = &mut self.bus_free[run.channel];
+            *bus_free = (*bus_free).max(at + burst.min(behind - at));
+        }
+        let conflicts = self.stats.row_conflicts;
+        let done = self.run(at, run);
+        if is_behind {
+            let reopens = match self.stats.row_conflicts > conflicts {
+                true => rp + rcd,
+                false => Picos::ZERO,
+            };
+            let taken = burst * run.line_count + gap * (run.line_count - 1);
+            self.behind_free[run.channel] = behind + taken + reopens;
         }
         done
     }

@@ -136,4 +136,32 @@ proptest! {
             + spec.unloaded_conflict() * stats.row_conflicts;
         prop_assert_eq!(latency, unloaded + stats.wait);
     }
+
+    /// What goes ahead takes the bus from what goes behind: together they never have more of it
+    /// than time has passed, and without anything behind, ahead is as ever.
+    #[test]
+    fn a_bus_is_shared_by_what_goes_ahead_and_behind(
+        requests in proptest::collection::vec((0u64..300, 0u64..600, 1u64..70, 0..3), 1..60),
+        channel_bits in 0u32..3,
+        (in_rows, pipelined) in any::<(bool, bool)>(),
+    ) {
+        let mapping = if in_rows { Mapping::Rows } else { Mapping::Lines };
+        let spec = spec((1 << channel_bits, 4), 32, mapping, pipelined);
+        let mut shared = Dram::new(&spec);
+        let (mut ahead, mut plain) = (Dram::new(&spec), Dram::new(&spec));
+        for (nanos, first, line_count, way) in requests {
+            let (at, line) = (Time::ZERO + Picos::from_nanos(nanos), DramLine::new(first));
+            let done = match way {
+                0 => shared.access_ahead(at, line, Access::Read),
+                1 => shared.bulk_ahead(at, line, line_count, Access::Read),
+                _ => shared.bulk_behind(at, line, line_count, Access::Write),
+            };
+            prop_assert!(done >= at + spec.unloaded_hit());
+            shared.audit();
+            let lines = if way == 0 { 1 } else { line_count };
+            let done = ahead.bulk_ahead(at, line, lines, Access::Read);
+            prop_assert_eq!(done, plain.bulk(at, line, lines, Access::Read));
+        }
+        prop_assert_eq!(ahead.stats(), plain.stats());
+    }
 }

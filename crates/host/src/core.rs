@@ -319,12 +319,6 @@ impl Core {
     pub fn warm<S: InstructionSource, W: WarmUncore>(&mut self, source: &mut S, uncore: &mut W) {
         self.warm_step(source, uncore);
     }
-    /// A TLB shootdown: forgets the translation of a data page and dispatches nothing for `cost`
-    /// from `now`, or from where the core has run ahead to.
-    pub fn shoot_down(&mut self, now: Time, page: units::Lpa, cost: units::Picos) {
-        self.forget_page(page);
-        self.interrupt(now, cost);
-    }
     /// From now on these numbers of pages choose the sets of their lines. Nothing is cached.
     pub fn number_pages(&mut self, numbers: &PageNumbers) {
         self.caches.number_pages(numbers);
@@ -334,11 +328,12 @@ impl Core {
         self.caches.tlb.invalidate(page.get() as u32);
     }
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
-    /// has run ahead to.
-    pub fn interrupt(&mut self, now: Time, cost: units::Picos) {
+    /// has run ahead to. Says until when.
+    pub fn interrupt(&mut self, now: Time, cost: units::Picos) -> Time {
         let from = self.front.cycle.max(self.cycle_after(now));
-        self.front
-            .not_before(from + cost.get().div_ceil(self.timing.period));
+        let until = from + cost.get().div_ceil(self.timing.period);
+        self.front.not_before(until);
+        self.time(until)
     }
 
     /// What the core has done.

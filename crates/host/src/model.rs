@@ -59,10 +59,7 @@ pub trait CoreModel<S>: Clone {
     fn on_grant<U: Uncore>(&mut self, now: Time, slot: MissSlot, uncore: &mut U) -> bool;
     fn complete_sync(&mut self, at: Time, source: &mut S);
     fn squash<U: Uncore>(&mut self, now: Time, source: &mut S, uncore: &mut U) -> Squashed;
-    fn interrupt(&mut self, now: Time, cost: Picos);
-    fn shoot_down(&mut self, now: Time, _page: Lpa, cost: Picos) {
-        self.interrupt(now, cost);
-    }
+    fn interrupt(&mut self, now: Time, cost: Picos) -> Time;
     fn forget_page(&mut self, _page: Lpa) {}
     fn on_delivery<U: Uncore>(
         &mut self,
@@ -193,12 +190,8 @@ impl<S: InstructionSource> CoreModel<S> for Core {
         Core::squash(self, now, source, uncore)
     }
     #[inline]
-    fn interrupt(&mut self, now: Time, cost: Picos) {
+    fn interrupt(&mut self, now: Time, cost: Picos) -> Time {
         Core::interrupt(self, now, cost)
-    }
-    #[inline]
-    fn shoot_down(&mut self, now: Time, page: Lpa, cost: Picos) {
-        Core::shoot_down(self, now, page, cost)
     }
     #[inline]
     fn forget_page(&mut self, page: Lpa) {
@@ -332,14 +325,10 @@ impl CoreModel<FilteredThread> for FastCore {
     ) -> Squashed {
         FastCore::squash(self, now, source, uncore)
     }
-    fn interrupt(&mut self, now: Time, cost: Picos) {
+    fn interrupt(&mut self, now: Time, cost: Picos) -> Time {
         FastCore::interrupt(self, now, cost)
     }
     fn forget_page(&mut self, page: Lpa) {
         FastCore::forget_page(self, page);
-    }
-    fn shoot_down(&mut self, now: Time, page: Lpa, cost: Picos) {
-        FastCore::forget_page(self, page);
-        FastCore::interrupt(self, now, cost);
     }
 }

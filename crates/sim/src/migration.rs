@@ -19,7 +19,7 @@ use cxl::MessageClass;
 use dram::Access;
 use host::placement::{Copied, Direction, MigrationKind, Reclaimed};
 use host::{CoreModel, SimulatedThread};
-use units::{LineAddr, Lpa, PageSize, Picos, Time};
+use units::{CoreId, LineAddr, Lpa, PageSize, Picos, Time};
 
 impl<S: SimulatedThread> Simulation<S> {
     /// The device offers a page.
@@ -218,28 +218,41 @@ impl<S: SimulatedThread> Simulation<S> {
             return;
         };
         let cost = self.costs.shootdown + self.batches.further * others.len() as u64;
-        self.charged.shootdowns += cost * self.host_cores.len() as u64;
         for host_core in &mut self.host_cores {
-            host_core.core.shoot_down(now, *first, cost);
+            host_core.core.forget_page(*first);
             for page in others {
                 host_core.core.forget_page(*page);
             }
         }
+        self.interrupt_all(now, cost);
     }
 
     /// The core that works on a page's migration loses time. Interrupts are spread over the cores
     /// by page.
     fn charge_core(&mut self, now: Time, lpa: Lpa, cost: Picos) {
         let core = self.fabric.placement.number_of(lpa) % self.host_cores.len();
-        self.host_cores[core].core.interrupt(now, cost);
+        self.work_on(now, CoreId::from_index(core), cost);
+    }
+
+    /// A core works on a page's migration.
+    fn work_on(&mut self, now: Time, core: CoreId, cost: Picos) {
         self.charged.work += cost;
+        self.interrupt(now, core, cost);
     }
 
     /// Every core loses time and its translation of the page.
     fn shoot_down(&mut self, now: Time, lpa: Lpa) {
-        self.charged.shootdowns += self.costs.shootdown * self.host_cores.len() as u64;
         for host_core in &mut self.host_cores {
-            host_core.core.shoot_down(now, lpa, self.costs.shootdown);
+            host_core.core.forget_page(lpa);
+        }
+        self.interrupt_all(now, self.costs.shootdown);
+    }
+
+    /// Every core takes part in a shootdown.
+    fn interrupt_all(&mut self, now: Time, cost: Picos) {
+        self.charged.shootdowns += cost * self.host_cores.len() as u64;
+        for core in 0..self.host_cores.len() {
+            self.interrupt(now, CoreId::from_index(core), cost);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! be repeated to look closer at what its first pass has found.
 
 use crate::request::Pending;
-use firmware::{Answer, Breakdown, Response, Served};
+use firmware::{Answer, Breakdown, RequestOp, Response, Served};
 use host::Hop;
 use nand::Completion;
 use std::ops::Range;
@@ -25,8 +25,10 @@ pub struct Recording {
 /// A read that came back from the device, or was answered by SkyByte-Delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessRecord {
-    /// The line.
+    /// The line; of a whole page the first one.
     pub line: LineAddr,
+    /// Whether it is a whole page.
+    pub is_page: bool,
     /// The die its page was on when the answer came; `None` if it is not mapped.
     pub die: Option<DieId>,
     /// The core of the first that waited for it.
@@ -64,6 +66,7 @@ impl AccessRecord {
     ) -> Self {
         Self {
             line: pending.line,
+            is_page: pending.op == RequestOp::ReadPage,
             die,
             core,
             answer: response.answer,
@@ -226,6 +229,7 @@ mod tests {
         let time = Time::from_picos;
         AccessRecord {
             line: LineAddr::new(first),
+            is_page: false,
             die: None,
             core: None,
             answer: Answer::Data,

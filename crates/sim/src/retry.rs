@@ -104,6 +104,21 @@ impl Lanes {
         self.find_earliest();
     }
 
+    /// Whether the core's thread is on its way to an exception.
+    pub(crate) fn is_retrying(&self, core: CoreId) -> bool {
+        matches!(self.steps[core.index()], Some((_, Step::Exception)))
+    }
+
+    /// A thread starts later; false if no step of the core is its start.
+    pub(crate) fn put_off(&mut self, core: CoreId, to: Time) -> bool {
+        let Some((at, Step::Start)) = &mut self.steps[core.index()] else {
+            return false;
+        };
+        *at = to;
+        self.find_earliest();
+        true
+    }
+
     pub(crate) fn reset_stats(&mut self) {
         self.count = 0;
         self.time = Picos::ZERO;

@@ -1,6 +1,7 @@
 //! The event loop: cores, threads and OS above the [`Fabric`].
 
 pub(crate) mod delay;
+mod interrupts;
 mod pace;
 mod persist;
 #[cfg(test)]
@@ -69,8 +70,12 @@ pub(crate) struct HostCore<C> {
     pub remnant: ThreadId,
     /// The line of the latest access that was answered by SkyByte-Delay and delivered all the same.
     pub raised: HostLine,
-    /// When the thread that is switched in can start.
+    /// When the core is through with switching to its thread.
+    pub switched: Time,
+    /// When the thread that is switched in can start: then, or when its data are there.
     pub starts: Time,
+    /// Until when it serves interrupts that have come to its thread, or to none.
+    pub interrupted: Time,
     /// When it started there.
     pub since: Time,
     epoch: u32,
@@ -168,6 +173,8 @@ pub(crate) struct Charged {
     pub work: Picos,
     /// From all cores.
     pub shootdowns: Picos,
+    /// Of both, what has made switches longer.
+    pub switching: Picos,
 }
 
 /// What migration costs the host, and how it goes.
@@ -198,7 +205,9 @@ impl<S: SimulatedThread> Simulation<S> {
                 thread: ThreadId::new(0),
                 remnant: ThreadId::new(0),
                 raised: HostLine::code(0),
+                switched: Time::ZERO,
                 starts: Time::ZERO,
+                interrupted: Time::ZERO,
                 since: Time::ZERO,
                 epoch: 0,
                 pending_sync: None,

@@ -15,6 +15,7 @@ mod fidelity;
 mod huge_pages;
 mod in_loop;
 mod input;
+mod interrupts;
 mod limits;
 mod locality;
 mod migration;

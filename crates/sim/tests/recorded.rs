@@ -29,10 +29,8 @@ fn number(record: &Value, name: &str) -> u64 {
         .unwrap_or_else(|| panic!("{name} of {record}"))
 }
 
-#[test]
-fn the_parts_of_every_read_add_up_to_its_time() {
-    let (result, recorded) = recorded("skybyte-full", (0, u64::MAX), usize::MAX);
-    let accesses = recorded["accesses"].as_array().unwrap();
+/// Checks that the steps of every read follow each other, and that its parts add up.
+fn assert_parts_add_up(accesses: &[Value]) {
     for access in accesses {
         let at = |name: &str| number(access, name);
         let steps = [
@@ -48,6 +46,13 @@ fn the_parts_of_every_read_add_up_to_its_time() {
         let on_device: u64 = parts.iter().map(|part| at(part)).sum();
         assert_eq!(on_device, at("answered_ps") - at("arrived_ps"), "{access}");
     }
+}
+
+#[test]
+fn the_parts_of_every_read_add_up_to_its_time() {
+    let (result, recorded) = recorded("skybyte-full", (0, u64::MAX), usize::MAX);
+    let accesses = recorded["accesses"].as_array().unwrap();
+    assert_parts_add_up(accesses);
     let requests = &result["statistics"]["requests"];
     let served: u64 = [
         "log_hits",
@@ -68,8 +73,27 @@ fn the_parts_of_every_read_add_up_to_its_time() {
 }
 
 #[test]
+fn every_page_that_comes_to_a_page_cache_is_a_read() {
+    let (result, recorded) = recorded("astriflash-cxl", (0, u64::MAX), usize::MAX);
+    let accesses = recorded["accesses"].as_array().unwrap();
+    assert_parts_add_up(accesses);
+    assert!(accesses.iter().all(|access| access["is_page"] == true));
+    assert!(accesses.iter().any(|access| access["core"].is_u64()));
+    let fills = crate::common::stat(&result, "activity/host_cache_fills");
+    // The last ones may still be on their way when the program ends.
+    let most = fills as usize;
+    assert!((most - 4..=most).contains(&accesses.len()), "{most}");
+}
+
+#[test]
 fn the_slowest_are_those_of_all_reads() {
-    let (_, recorded) = recorded("skybyte-wp", (0, u64::MAX), usize::MAX);
+    for design in ["skybyte-wp", "astriflash-cxl"] {
+        the_slowest_are_those_of(design);
+    }
+}
+
+fn the_slowest_are_those_of(design: &str) {
+    let (_, recorded) = recorded(design, (0, u64::MAX), usize::MAX);
     let latency = |record: &Value| number(record, "done_ps") - number(record, "first_ps");
     let mut all: Vec<u64> = recorded["accesses"]
         .as_array()

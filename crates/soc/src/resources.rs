@@ -210,12 +210,11 @@ impl<B: DataPlane> Resources<B> {
         };
         let line = DramLine::at(address);
         let lines = size.get().div_ceil(LINE_BYTES.get());
-        if lines > 1 {
-            self.dram.bulk(at, line, lines, access)
-        } else if self.lines_first {
-            self.dram.access_ahead(at, line, access)
-        } else {
-            self.dram.access(at, line, access)
+        match (self.lines_first, lines > 1) {
+            (false, false) => self.dram.access(at, line, access),
+            (false, true) => self.dram.bulk(at, line, lines, access),
+            (true, false) => self.dram.access_ahead(at, line, access),
+            (true, true) => self.dram.bulk_ahead(at, line, lines, access),
         }
     }
 

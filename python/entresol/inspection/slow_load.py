@@ -37,10 +37,11 @@ class Story:
     def headline(self) -> str:
         """Which load it is and how long it took."""
         page, line = divmod(self.access["line"], _LINES)
-        core = self.access["core"]
+        access, core = self.access, self.access["core"]
         asker = "" if core is None else f", asked for by core {core}"
+        what = f"page {page} as a whole" if access["is_page"] else f"line {line} of page {page}"
         return (
-            f"line {line} of page {page}{asker}: {quantity.duration(self.latency_ps)} from the "
+            f"{what}{asker}: {quantity.duration(self.latency_ps)} from the "
             f"first issue at {quantity.duration(self.access['first_ps'])} to data; "
             f"{self.access['served']}"
         )

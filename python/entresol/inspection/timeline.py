@@ -81,7 +81,9 @@ def _reads(recorded: Recorded) -> Iterator[Json]:
     for number, access in enumerate(recorded["accesses"]):
         page, line = divmod(access["line"], 64)
         name = "SkyByte-Delay" if access["answer"] == "delay" else access["served"]
-        facts: Json = {"page": page, "line": line, "core": access["core"], "die": access["die"]}
+        facts: Json = {"page": page, "core": access["core"], "die": access["die"]}
+        if not access["is_page"]:
+            facts["line"] = line
         facts |= {
             "stall_us": _micros(access["stall_ps"]),
             "index_us": _micros(access["index_ps"]),

@@ -215,12 +215,12 @@ def _activity_cell(run: Run, name: str) -> Cell:
 
 
 def _judged(run: Run, name: str) -> bool:
-    letters = run.design.rpartition("-")[2]
-    full = letters == "full"
+    """Whether the design has the mechanism, so that a zero says that it did not act."""
+    design = run.json["config"]["design"]
     return (
         name == "gc_invocations"
-        or (name in _LOG and (full or letters in ("w", "wp", "wct")))
-        or (name in _MIGRATION and (full or letters in ("p", "cp", "ct", "wp", "wct")))
+        or (name in _LOG and design["write_log"] == "true")
+        or (name in _MIGRATION and design["migration"] in ("adaptive", "tpp"))
     )
 
 

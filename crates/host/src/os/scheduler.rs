@@ -36,7 +36,7 @@ pub struct Dispatch {
 pub struct CoreTimes {
     /// A thread was on it, executing or waiting for memory.
     pub busy: Picos,
-    /// It was switching threads.
+    /// It was switching threads, or served an interrupt meanwhile.
     pub switching: Picos,
     /// No thread was runnable.
     pub idle: Picos,
@@ -217,6 +217,15 @@ impl Scheduler {
         entry.state = ThreadState::Running { core };
         entry.last_core = Some(core);
         Some(Dispatch { thread, starts })
+    }
+
+    /// The switch to the thread of `core` ends so much later: the core serves an interrupt, which
+    /// counts as switching.
+    pub fn put_off(&mut self, core: CoreId, by: Picos) {
+        let slot = &mut self.cores[core.index()];
+        assert!(slot.running.is_some(), "{core} has a thread to put off");
+        slot.starts += by;
+        slot.slice_start += by;
     }
 
     /// The running thread yields at a Long Delay Exception; says whether it is runnable again at

@@ -2,28 +2,36 @@
 
 use super::{Config, MemoryKind, Migration};
 
-/// Parameters of pages that come to host DRAM. `host.interrupt_latency` is also that of other
-/// messages.
-const OF_MIGRATION: &[&str] = &[
-    "host.promoted",
-    "host.reserve",
-    "host.inactive_ratio",
-    "host.plb",
-    "host.handler_cost",
-    "host.page_table_cost",
-    "host.shootdown_cost",
-    "host.migration_batch",
-    "host.batched_cost",
-    "host.migration",
-    "host.promoted_dirt",
-    "host.demotion",
-    "host.reclaim",
-    "host.sets",
-    "host.page_access",
-    "host.page_latency",
+/// Who moves pages to host DRAM in one way or another.
+const MOVERS: &[Migration] = &[Migration::Adaptive, Migration::Tpp, Migration::HostCache];
+/// Who moves pages between the device and pages of host DRAM of their own.
+const PROMOTERS: &[Migration] = &[Migration::Adaptive, Migration::Tpp];
+/// Whose device offers pages.
+const OFFERERS: &[Migration] = &[Migration::Adaptive];
+
+/// Parameters of pages that come to host DRAM, and who reads them.
+const OF_MIGRATION: &[(&str, &[Migration])] = &[
+    ("host.promoted", MOVERS),
+    ("host.page_access", MOVERS),
+    ("host.page_latency", MOVERS),
+    ("host.pinned", MOVERS),
+    ("host.inactive_ratio", PROMOTERS),
+    ("host.reclaim", PROMOTERS),
+    ("host.page_table_cost", PROMOTERS),
+    ("host.shootdown_cost", PROMOTERS),
+    ("host.migration", PROMOTERS),
+    ("host.demotion", PROMOTERS),
+    ("host.plb", OFFERERS),
+    ("host.reserve", OFFERERS),
+    ("host.handler_cost", OFFERERS),
+    ("host.migration_batch", OFFERERS),
+    ("host.batched_cost", OFFERERS),
+    ("host.promoted_dirt", OFFERERS),
+    ("host.sets", OFFERERS),
 ];
 /// Parameters of reads that are answered by SkyByte-Delay.
 const OF_SWITCHES: &[&str] = &[
+    "os.wake",
     "os.switch_threshold",
     "os.stores_switch",
     "os.delayed_line",
@@ -44,12 +52,14 @@ impl Config {
                 "ssd_dram.",
                 "ftl.",
                 "nand.",
+                "link.",
+                "host.",
                 "tpp.",
                 "astriflash.",
                 "cpu.store_grants",
             ];
             let is_of_device = of_device.iter().any(|section| key.starts_with(section));
-            return !is_of_device && !OF_MIGRATION.contains(&key) && !OF_SWITCHES.contains(&key);
+            return !is_of_device && !OF_SWITCHES.contains(&key);
         }
         let is_in = |section: &str| key.starts_with(section);
         if is_in("ssd.log.") || is_in("ssd.compaction.") {
@@ -64,8 +74,12 @@ impl Config {
         if is_in("astriflash.") {
             return self.design.migration == Migration::HostCache;
         }
-        if OF_MIGRATION.contains(&key) {
-            return design.migration != Migration::None;
+        if key == "host.interrupt_latency" {
+            // Offers of pages, and notices of those that threads sleep for.
+            return design.migration == Migration::Adaptive || design.context_switch;
+        }
+        if let Some((_, readers)) = OF_MIGRATION.iter().find(|(name, _)| *name == key) {
+            return readers.contains(&design.migration);
         }
         !OF_SWITCHES.contains(&key) || design.context_switch
     }
@@ -96,13 +110,35 @@ mod tests {
     #[test]
     fn a_design_reads_what_its_mechanisms_need() {
         let cases = [
+            (
+                "link.bandwidth",
+                "base-cssd skybyte-w skybyte-wp skybyte-full skybyte-p skybyte-c skybyte-ct \
+                 astriflash-cxl",
+            ),
+            ("os.wake", "skybyte-full skybyte-c skybyte-ct"),
+            (
+                "host.interrupt_latency",
+                "skybyte-wp skybyte-full skybyte-p skybyte-c skybyte-ct",
+            ),
+            ("host.plb", "skybyte-wp skybyte-full skybyte-p"),
+            ("host.handler_cost", "skybyte-wp skybyte-full skybyte-p"),
+            ("host.sets", "skybyte-wp skybyte-full skybyte-p"),
+            ("host.batched_cost", "skybyte-wp skybyte-full skybyte-p"),
+            (
+                "host.shootdown_cost",
+                "skybyte-wp skybyte-full skybyte-p skybyte-ct",
+            ),
+            (
+                "host.pinned",
+                "skybyte-wp skybyte-full skybyte-p skybyte-ct astriflash-cxl",
+            ),
             ("ssd.log.size", "skybyte-w skybyte-wp skybyte-full"),
             ("ssd.compaction.batch", "skybyte-w skybyte-wp skybyte-full"),
             (
                 "ssd.promotion.threshold",
                 "skybyte-wp skybyte-full skybyte-p",
             ),
-            ("os.switch_threshold", "skybyte-full skybyte-c"),
+            ("os.switch_threshold", "skybyte-full skybyte-c skybyte-ct"),
             ("tpp.scan_period", "skybyte-ct"),
             ("astriflash.ways", "astriflash-cxl"),
             (
@@ -114,9 +150,7 @@ mod tests {
                        astriflash-cxl dram-only";
         for (key, readers) in cases {
             for design in designs.split(' ') {
-                let is_reader = readers.split(' ').any(|reader| reader == design);
-                let is_switching_tpp = key == "os.switch_threshold" && design == "skybyte-ct";
-                let expected = is_reader || is_switching_tpp;
+                let expected = readers.split(' ').any(|reader| reader == design);
                 assert_eq!(config(design).reads(key), expected, "{design} {key}");
             }
         }
@@ -126,7 +160,8 @@ mod tests {
 
     #[test]
     fn every_key_that_is_named_is_known() {
-        for key in OF_MIGRATION.iter().chain(OF_SWITCHES) {
+        let of_migration = OF_MIGRATION.iter().map(|(key, _)| key);
+        for key in of_migration.chain(OF_SWITCHES) {
             let mut known = SECTIONS.iter().flat_map(|(_, keys)| keys.iter());
             assert!(known.any(|known| known.key == *key), "{key}");
         }

@@ -1,13 +1,13 @@
 //! Answers of the device at the host.
 
-use super::memory::Missed;
+use super::memory::{Missed, Waiting};
 use super::{Arrived, Fabric};
 use crate::recorder::AccessRecord;
 use crate::request::{MissRef, Pending, Purpose};
 use firmware::{Answer, RequestOp, Response};
 use host::HostLine;
 use host::placement::Target;
-use units::{LineAddr, Lpa, PageSize, RequestId, Time};
+use units::{CoreId, LineAddr, Lpa, PageSize, RequestId, Time};
 
 impl Fabric {
     /// The answer to a request arrives at the host.
@@ -100,8 +100,39 @@ impl Fabric {
         if self.recorder.is_none() {
             return;
         }
+        self.record_read(span, self.first_waiter(miss), pending, response);
+    }
+
+    /// Notes a page that has come to the page cache, whoever it was fetched for.
+    #[cold]
+    pub(super) fn record_page(
+        &mut self,
+        now: Time,
+        lpa: Lpa,
+        pending: &Pending,
+        response: &Response,
+    ) {
+        let waits = |(page, access): &(Lpa, Waiting)| match access {
+            Waiting::Read(missed) if *page == lpa => self.first_waiter(missed.miss),
+            _ => None,
+        };
+        let core = self.locked.iter().find_map(waits);
+        self.record_read((pending.issued, now), core, pending, response);
+    }
+
+    /// The first core that waits for an L3 miss, if any still does.
+    fn first_waiter(&self, miss: MissRef) -> Option<CoreId> {
         let waiters = self.is_current(miss).then(|| self.llc.waiters(miss.slot));
-        let core = waiters.and_then(|mut waiters| waiters.next().map(|waiter| waiter.core));
+        waiters.and_then(|mut waiters| waiters.next().map(|waiter| waiter.core))
+    }
+
+    fn record_read(
+        &mut self,
+        span: (Time, Time),
+        core: Option<CoreId>,
+        pending: &Pending,
+        response: &Response,
+    ) {
         let lpa = pending.line.lpa(PageSize::KIB_4);
         let device = self.device.as_ref();
         let die = device.and_then(|device| device.controller.die_of(lpa));

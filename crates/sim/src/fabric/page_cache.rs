@@ -174,6 +174,9 @@ impl Fabric {
         let page = store.cache.filled(lpa);
         self.host_dram.whole_page(now, page, Access::Write);
         self.stats.page_filled(pending, response);
+        if self.recorder.is_some() {
+            self.record_page(now, lpa, pending, response);
+        }
         let mut is_first = true;
         for access in self.take_waiting(lpa) {
             match access {

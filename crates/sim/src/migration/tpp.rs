@@ -68,8 +68,8 @@ impl<S: SimulatedThread> Simulation<S> {
                 for lpa in &newly {
                     host_core.core.forget_page(*lpa);
                 }
-                host_core.core.interrupt(now, self.costs.shootdown);
             }
+            self.interrupt_all(now, self.costs.shootdown);
         }
         newly.clear();
         self.scans.as_mut().expect("it was there before").newly = newly;
@@ -130,7 +130,7 @@ impl<S: SimulatedThread> Simulation<S> {
     pub(super) fn move_locked(&mut self, now: Time, core: CoreId, lpa: Lpa) {
         let begins = now + self.costs.isolation;
         let cost = self.costs.isolation + self.costs.page_table;
-        self.host_cores[core.index()].core.interrupt(now, cost);
+        self.work_on(now, core, cost);
         self.shoot_down(now, lpa);
         self.fabric.queue.push(begins, Event::MigrationStart(lpa));
     }

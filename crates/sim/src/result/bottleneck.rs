@@ -83,6 +83,8 @@ impl<S: SimulatedThread> View<'_, S> {
         let charged = self.simulation.charged;
         let migration = charged.work + charged.shootdowns;
         let compute = active.saturating_sub(memory);
+        // What has made switches longer counts among them, the rest among what cores compute.
+        let of_threads = migration.saturating_sub(charged.switching).min(compute);
         let (switching, idle) = self.off_thread();
         let whole = Picos::new(self.end.as_picos()) * u64::from(self.config.cpu.cores);
         let switches = &self.simulation.switches;
@@ -93,7 +95,7 @@ impl<S: SimulatedThread> View<'_, S> {
         vec![
             Part {
                 what: "page migration",
-                time: migration.min(compute),
+                time: of_threads + charged.switching,
                 evidence: format!(
                     "{moved} pages moved; shootdowns took {} of it, charged to all cores, at work or not",
                     percent(charged.shootdowns.get(), migration.get())
@@ -101,7 +103,7 @@ impl<S: SimulatedThread> View<'_, S> {
             },
             Part {
                 what: "thread switches",
-                time: switching,
+                time: switching.saturating_sub(charged.switching),
                 evidence: format!(
                     "{} coordinated switches, {} of threads that came back too early",
                     switches.long_delay, switches.retries
@@ -109,7 +111,7 @@ impl<S: SimulatedThread> View<'_, S> {
             },
             Part {
                 what: "computing",
-                time: compute.saturating_sub(migration),
+                time: compute.saturating_sub(of_threads),
                 evidence: format!("{} instructions", self.totals.cores.executed()),
             },
             // What is none of these: cores that are kept for a thread whose page is on its way.

@@ -60,6 +60,7 @@ impl Prepared {
 fn access(record: &AccessRecord) -> Value {
     json!({
         "line": record.line.get(),
+        "is_page": record.is_page,
         "die": record.die.map(DieId::get),
         "core": record.core.map(units::CoreId::get),
         "answer": match record.answer {

@@ -1,8 +1,8 @@
 //! Windows that begin in the steady state: the file of misses, the pass of a design through it,
 //! and the detailed part.
 
-use super::{Guest, Prepared};
-use crate::config::{Migration, WarmAccesses};
+use super::{Guest, Prepared, RunSpec};
+use crate::config::{Config, Migration, WarmAccesses};
 use crate::error::SimError;
 use crate::result::measured::Measured;
 use crate::simulation::{Progress, Simulation};
@@ -87,41 +87,28 @@ impl Prepared {
     /// One clause for each obstacle.
     pub fn check_steady(&self) -> Result<(), SimError> {
         self.must_be_detailed("windows of a steady state")?;
-        let run = &self.config.run;
-        let migration = self.config.mechanisms().migration;
-        let obstacles = [
-            (
-                migration == Migration::Tpp,
-                "a design whose operating system samples pages (-ct, -wct), whose scans need time",
-            ),
-            (
-                self.config.numa.balancing == Balancing::HintFaults,
-                "numa.balancing = hint_faults, whose scans need time",
-            ),
-            (run.drain_log, "run.drain_log"),
-            (!run.warm_caches, "run.warm_caches = false"),
-            (
-                run.warm_accesses != WarmAccesses::Misses,
-                "run.warm_accesses = all",
-            ),
-            (run.warm_waits > 0, "run.warm_waits above 0"),
-            (
-                self.config.cpu.page_numbers == PageNumbering::Virtual,
-                "cpu.page_numbers = virtual",
-            ),
-            (
-                self.config.cpu.l2_victims == L2Victims::Lost,
-                "cpu.l2_victims = lost",
-            ),
-        ];
-        let problems = obstacles.iter().filter(|(applies, _)| *applies);
-        let problems: Vec<String> = problems
-            .map(|(_, what)| format!("a steady state cannot be reached with {what}"))
-            .collect();
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(SimError::Config(problems)),
+        check_config(&self.config)
+    }
+
+    /// As [`Prepared::check_steady`], of several designs on the same settings, before any of them
+    /// is run; and that windows fit.
+    ///
+    /// # Errors
+    /// The obstacles of the first design that has any, or which windows do not fit.
+    pub fn check_steady_of(
+        &self,
+        designs: &[String],
+        windows: SteadyWindows,
+    ) -> Result<(), SimError> {
+        self.check_steady()?;
+        for design in designs {
+            let spec = RunSpec {
+                design: design.clone(),
+                ..self.spec.clone()
+            };
+            check_config(&spec.config()?)?;
         }
+        self.check_steady_windows(windows)
     }
 
     /// Writes the file of misses: the whole program passes through the cores' caches.
@@ -353,6 +340,45 @@ impl Prepared {
         fields.insert("window".to_string(), json!(index));
         fields.insert("part".to_string(), json!(part));
         window
+    }
+}
+
+/// Refuses a configuration that has no steady state here.
+fn check_config(config: &Config) -> Result<(), SimError> {
+    let run = &config.run;
+    let migration = config.mechanisms().migration;
+    let obstacles = [
+        (
+            migration == Migration::Tpp,
+            "a design whose operating system samples pages (-ct, -wct), whose scans need time",
+        ),
+        (
+            config.numa.balancing == Balancing::HintFaults,
+            "numa.balancing = hint_faults, whose scans need time",
+        ),
+        (run.drain_log, "run.drain_log"),
+        (!run.warm_caches, "run.warm_caches = false"),
+        (
+            run.warm_accesses != WarmAccesses::Misses,
+            "run.warm_accesses = all",
+        ),
+        (run.warm_waits > 0, "run.warm_waits above 0"),
+        (
+            config.cpu.page_numbers == PageNumbering::Virtual,
+            "cpu.page_numbers = virtual",
+        ),
+        (
+            config.cpu.l2_victims == L2Victims::Lost,
+            "cpu.l2_victims = lost",
+        ),
+    ];
+    let problems = obstacles.iter().filter(|(applies, _)| *applies);
+    let problems: Vec<String> = problems
+        .map(|(_, what)| format!("a steady state cannot be reached with {what}"))
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(SimError::Config(problems)),
     }
 }
 

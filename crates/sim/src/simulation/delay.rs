@@ -163,8 +163,11 @@ impl<S: SimulatedThread> Simulation<S> {
         let squashed = host_core.core.count_from_first_waiter(slot);
         let (thread, line) = (host_core.thread, host_core.raised);
         self.host_threads[thread.index()].note_replay(squashed);
-        let starts = self.line_expected(line).max(now + self.delay.switch_cost);
-        self.host_cores[core.index()].starts = starts;
+        let expected = self.line_expected(line);
+        let host_core = &mut self.host_cores[core.index()];
+        host_core.switched = host_core.switched.max(now + self.delay.switch_cost);
+        let starts = expected.max(host_core.switched);
+        host_core.starts = starts;
         self.fabric.queue.push(starts, Event::CoreStart(core));
     }
 

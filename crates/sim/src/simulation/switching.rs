@@ -168,11 +168,12 @@ impl<S: SimulatedThread> Simulation<S> {
         match action {
             Action::Continue { cost } => {
                 self.switches.syscalls += 1;
-                host_core.core.complete_sync(now + cost, source);
+                let back = now.max(host_core.interrupted) + cost;
+                host_core.core.complete_sync(back, source);
                 host_core.state = CoreState::Running;
                 host_core.epoch = host_core.epoch.wrapping_add(1);
                 self.fabric.queue.push(
-                    now + cost,
+                    back,
                     Event::CoreRun {
                         core,
                         epoch: host_core.epoch,
@@ -226,15 +227,22 @@ impl<S: SimulatedThread> Simulation<S> {
         let Some(dispatch) = self.scheduler.pick(core, now) else {
             return;
         };
+        // An interrupt that the core still serves comes before the switch.
+        let rest = self.host_cores[core.index()]
+            .interrupted
+            .saturating_since(now);
+        self.lengthen_switch(core, rest);
+        let switched = dispatch.starts + rest;
         let host_core = &mut self.host_cores[core.index()];
         host_core.thread = dispatch.thread;
         host_core.state = CoreState::Switching;
-        host_core.starts = dispatch.starts;
+        host_core.switched = switched;
+        host_core.starts = switched;
         if self.host_threads[dispatch.thread.index()].has_retried {
-            self.lanes.set(core, dispatch.starts, Step::Start);
+            self.lanes.set(core, switched, Step::Start);
         } else {
             let data_at = self.host_threads[dispatch.thread.index()].data_at;
-            let starts = dispatch.starts.max(data_at);
+            let starts = switched.max(data_at);
             host_core.starts = starts;
             self.fabric.queue.push(starts, Event::CoreStart(core));
         }

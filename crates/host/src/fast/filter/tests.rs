@@ -125,8 +125,11 @@ fn wide() -> CpuConfig {
 }
 
 /// Cycles of the fast core, every read of which is answered after `latency`, and what it counted.
-fn fast(config: &CpuConfig, latency: u64) -> (u64, CoreStats) {
-    let (insts, steps) = rows();
+fn fast(
+    config: &CpuConfig,
+    latency: u64,
+    (insts, steps): (Vec<Inst>, Vec<Step>),
+) -> (u64, CoreStats) {
     let stream = filter(&mut Script::new(&insts, steps), config, 0);
     let program = Arc::new(Program::new(&insts, 0));
     let mut thread = FilteredThread::new(Arc::new(stream), program);
@@ -153,7 +156,7 @@ fn what_waits_for_a_line_keeps_younger_instructions_from_retiring() {
         let mut core = Core::new(CoreId::new(0), &wide());
         let mut source = Script::new(&insts, steps.clone());
         let detailed = cycles(&mut core, &mut source, &mut Memory::new(latency));
-        let (fast, _) = fast(&wide(), latency);
+        let (fast, _) = fast(&wide(), latency, rows());
         assert!(
             fast.abs_diff(detailed) * 500 < detailed,
             "{latency}: {fast} cycles in place of {detailed}"
@@ -167,7 +170,33 @@ fn an_access_that_finds_no_mshr_is_counted_once() {
         l2_mshrs: 1,
         ..wide()
     };
-    let (_, counted) = fast(&few, 400);
+    let (_, counted) = fast(&few, 400, rows());
     assert!(counted.mshr_waits > 0, "{counted:?}");
     assert_eq!(counted.l1d_misses, 500);
+}
+
+#[test]
+fn a_load_waits_for_an_mshr_once_however_often_it_tries() {
+    // Every 8 pieces a line that no cache has: tens of them at a time want one of two MSHRs.
+    let mut insts = vec![load(1, 2)];
+    insts.extend((0..7).map(|_| add(3, &[])));
+    let steps = (0..500).flat_map(|row| {
+        (0..8).map(move |inst| step(inst, at(row * 64).filter(|_| inst == 0), None))
+    });
+    let steps: Vec<Step> = steps.collect();
+    for (l1d_mshrs, l2_mshrs) in [(2, 8), (8, 2)] {
+        let few = CpuConfig {
+            l1d_mshrs,
+            l2_mshrs,
+            ..wide()
+        };
+        let mut core = Core::new(CoreId::new(0), &few);
+        let mut source = Script::new(&insts, steps.clone());
+        cycles(&mut core, &mut source, &mut Memory::new(400));
+        let detailed = core.stats().mshr_waits;
+        let (_, counted) = fast(&few, 400, (insts.clone(), steps.clone()));
+        let fast = counted.mshr_waits;
+        assert!(detailed > 400, "{detailed} of 500 loads wait");
+        assert!(fast.abs_diff(detailed) < 10, "{fast} for {detailed}");
+    }
 }

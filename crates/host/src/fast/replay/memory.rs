@@ -70,6 +70,7 @@ impl FastCore {
     fn translated(&mut self, number: u64, cycle: u64) {
         let entry = self.window.entry(number);
         entry.is_translated = true;
+        entry.is_refused = false;
         entry.issue = cycle;
     }
 
@@ -99,7 +100,9 @@ impl FastCore {
     /// Makes a record wait for an MSHR in use, or for one to become free.
     fn wait(&mut self, number: u64, outcome: Access, walks: bool) -> bool {
         let Access::Miss(mshr) = outcome else {
-            self.stats.mshr_waits += 1;
+            let entry = self.window.entry(number);
+            let is_first = !std::mem::replace(&mut entry.is_refused, true);
+            self.stats.mshr_waits += u64::from(is_first);
             self.queue.push_back(number);
             return false;
         };

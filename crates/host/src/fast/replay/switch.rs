@@ -165,11 +165,12 @@ impl FastCore {
     }
 
     /// The core serves an interrupt: it dispatches nothing for `cost` from `now`, or from where it
-    /// has run ahead to.
-    pub fn interrupt(&mut self, now: Time, cost: Picos) {
+    /// has run ahead to. Says until when.
+    pub fn interrupt(&mut self, now: Time, cost: Picos) -> Time {
         let from = self.front.max(self.cycle_after(now) * self.width);
         let slots = cost.get().div_ceil(self.timing.period) * self.width;
-        self.front = self.front.max(from + slots);
+        self.front = from + slots;
+        self.time(self.front.div_ceil(self.width))
     }
 
     /// Forgets the translation of a data page; no time passes.

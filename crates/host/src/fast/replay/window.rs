@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) is_at_hand: bool,
     /// It waits for its page walk.
     pub(super) walks: bool,
+    /// It has found no MSHR, for its page walk or then for its line.
+    pub(super) is_refused: bool,
     /// Its page has been translated.
     pub(super) is_translated: bool,
     /// Answered by SkyByte-Delay.
@@ -44,6 +46,7 @@ impl Entry {
             is_queued: false,
             is_at_hand: false,
             walks: false,
+            is_refused: false,
             is_translated: false,
             is_delayed: false,
         }
