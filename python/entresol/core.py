@@ -177,8 +177,8 @@ def misses_key(run: Run) -> str:
 
 
 Windows = tuple[int, int, int, int, int]
-"""Of a steady state: where they begin, how many, by which thousandths later, instructions before and
-in each."""
+"""Of a steady state: where they begin, how many, by which thousandths later, instructions before
+and in each."""
 
 
 def check_steady(run: Run, designs: Sequence[str], windows: Windows) -> None:

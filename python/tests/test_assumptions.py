@@ -126,3 +126,23 @@ def test_a_threshold_of_ours_that_decides_is_in_the_first_sentence(
     first = " ".join(outcome.out[: outcome.out.index("┏")].split())
     assert first.startswith("ssd.promotion.threshold, whose value is ours, decides: skybyte-p is")
     assert "at 16, and not at 32" in first
+
+
+def test_explain_gain_names_the_loads_that_wait_for_all_sources(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    """One of three by which the reference simulator differs, where it decides and the other two are
+    worth nothing."""
+    others = ("warmup_counts_forgotten", "warmup_residue_counted")
+    switches = ",".join(("loads_wait_for_all_sources", *others))
+    words = ("--machine", "demo", "--design", "skybyte-p", "--switch", switches)
+    sizes = ("ssd.promotion.threshold=32", "run.warmup=50%", "ssd.dram=1MiB")
+    sets = [word for size in sizes for word in ("--set", size)]
+    outcome = entresol_command("explain-gain", captured, *words, *sets)
+    assert outcome.code == 0, outcome.err
+    screen = "\n".join(outcome.out.splitlines()[:24])
+    assert "Most of what lies between: loads wait for every source" in " ".join(screen.split())
+    told = json.loads(entresol_command("explain-gain", captured, *words, *sets, "--json").out)
+    worth = {share["name"]: share["shapley_micro"] for share in told["shares"]}
+    assert worth["loads_wait_for_all_sources"] < 900_000
+    assert all(950_000 < worth[name] < 1_050_000 for name in others)

@@ -273,7 +273,7 @@ def test_of_each_group_the_best_stays_if_it_helps_once_debts_are_paid(
     tuned = _tuned()
     worth = {"ftl.program_to=idle_die": 0.8, "ssd.cache.policy=two_q": 0.9, "os.switch": 1.1}
 
-    def measure(words: list[str], design: str, settings: tuple[str, ...] = ()) -> Any:
+    def measure(_: list[str], design: str, settings: tuple[str, ...] = ()) -> Any:
         factor = math.prod(f for s in settings for name, f in worth.items() if s.startswith(name))
         time = 500.0 if design == "entresol" else 1_000 * factor
         return tuned["Measured"](time, 1.0, time)
