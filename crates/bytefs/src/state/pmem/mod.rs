@@ -18,7 +18,8 @@ pub(crate) use reclaim::Reclaimed;
 pub(crate) use refused::Refusals;
 pub use refused::Refused;
 pub use view::{DaxFile, DaxView, Lacked};
-pub(crate) use wanted::{DAX_ATTRIBUTE, wanted_pages, whole_file};
+pub use wanted::DAX_ATTRIBUTE;
+pub(crate) use wanted::{wanted_pages, whole_file};
 pub(crate) use window::{Header, Window};
 
 use super::State;
