@@ -212,8 +212,8 @@ fn wrong(path: &Path, error: std::io::Error) -> String {
     format!("--dax-trace {}: {error}", path.display())
 }
 
-fn line((ino, decision): &(Option<Ino>, Decision)) -> String {
-    let ino = ino.map_or(String::new(), |ino| ino.0.to_string());
+fn line((ino, decision): &(Ino, Decision)) -> String {
+    let ino = ino.0;
     let metric = decision.metric.map_or(String::new(), |of| of.to_string());
     let (pages, counts) = (&decision.pages, decision.counts);
     format!(

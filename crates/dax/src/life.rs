@@ -27,6 +27,8 @@ pub struct Dax<P = AnyPolicy> {
     spans: Vec<Spans>,
     /// How files are appended to, if the policy wants to know.
     streams: Vec<Stream>,
+    /// By file: how its decisions call it.
+    names: Vec<u64>,
     looks_ahead: bool,
     /// Ranges that are to be moved, and since when.
     queue: VecDeque<(Time, RangeId)>,
@@ -98,6 +100,7 @@ impl<P: Policy> Dax<P> {
             settings: *settings,
             spans: Vec::new(),
             streams: Vec::new(),
+            names: Vec::new(),
             queue: VecDeque::new(),
             failed: VecDeque::new(),
             taken: Vec::new(),
@@ -136,6 +139,7 @@ impl<P: Policy> Dax<P> {
         trace.add(Decision {
             at,
             file,
+            name: self.names[file.0 as usize],
             pages: self.tracker.pages_of(range),
             counts,
             metric: self.policy.metric(counts),
@@ -150,12 +154,20 @@ impl<P: Policy> Dax<P> {
 
     /// A file that is watched from now on.
     pub fn open(&mut self) -> FileId {
+        self.open_as(0)
+    }
+
+    /// As [`Dax::open`], of a name that decisions about it say. Its number may be another file's
+    /// before they are read.
+    pub fn open_as(&mut self, name: u64) -> FileId {
         let file = self.tracker.open();
         let at = file.0 as usize;
         if at == self.spans.len() {
             self.spans.push(Spans::default());
             self.streams.push(Stream::default());
+            self.names.push(name);
         }
+        self.names[at] = name;
         file
     }
 

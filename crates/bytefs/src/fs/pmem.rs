@@ -91,14 +91,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// What was judged and decided since this was asked for last, with the inodes of its files; and
     /// how many are lost since it was not asked for.
-    pub fn take_dax_trace(&self) -> (Vec<(Option<Ino>, Decision)>, u64) {
+    pub fn take_dax_trace(&self) -> (Vec<(Ino, Decision)>, u64) {
         let mut state = self.state();
         let Some(pmem) = &mut state.pmem else {
             return (Vec::new(), 0);
         };
         let (decisions, lost) = pmem.dax.take_trace();
         let decisions = decisions.into_iter();
-        let named = decisions.map(|decision| (pmem.name(decision.file), decision));
+        let named = decisions.map(|decision| (Ino(decision.name as u32), decision));
         (named.collect(), lost)
     }
 

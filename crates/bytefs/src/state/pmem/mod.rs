@@ -147,7 +147,7 @@ impl Pmem {
         if let Some(tracked) = self.files.get(&ino) {
             return tracked.id;
         }
-        let id = self.dax.open();
+        let id = self.dax.open_as(ino.0.into());
         let tracked = Tracked {
             id,
             generation: None,
