@@ -199,12 +199,23 @@ impl<P: Policy> Dax<P> {
 
     /// A sync writes pages of a file back. Those of a range in one call are judged once.
     pub fn wrote_back(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+        self.count_sync(file, (page, pages), true, now);
+    }
+
+    /// As [`Dax::wrote_back`], by a sync that takes the usual way wherever the pages are. It
+    /// counts, and no range is upgraded for it.
+    pub fn wrote_back_usually(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+        self.count_sync(file, (page, pages), false, now);
+    }
+
+    fn count_sync(&mut self, file: FileId, synced: (u64, u32), may_gain: bool, now: Time) {
+        let (page, pages) = synced;
         for (range, pages) in self.parts(page, pages) {
             let id = self.tracker.count_write_backs(file, range, pages, now);
-            self.judge(file, range, id, now);
+            self.judge(file, range, id, may_gain, now);
         }
         if self.looks_ahead && pages > 0 {
-            self.look_ahead(file, page, pages, now);
+            self.look_ahead(file, synced, may_gain, now);
         }
     }
 
@@ -222,12 +233,14 @@ impl<P: Policy> Dax<P> {
         })
     }
 
-    fn judge(&mut self, file: FileId, range: u32, id: RangeId, now: Time) {
+    fn judge(&mut self, file: FileId, range: u32, id: RangeId, may_gain: bool, now: Time) {
         let verdict = self.policy.judge(self.tracker.counts(id));
         if self.trace.is_some() {
             self.tell(id, What::Judged, now);
         }
         let (stage, what) = match (self.tracker.stage(id), verdict) {
+            // Nor is there anything to be learnt of it.
+            (Stage::Plain, _) if !may_gain => return,
             (Stage::Plain, Verdict::Upgrade) => {
                 let pages = self.tracker.pages_of(range);
                 // They are there already.

@@ -141,21 +141,26 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Makes a file durable by stores to the window, if all that it takes is there; says whether
-    /// it did. Counts what is synced in any case.
-    pub(super) async fn sync_to_pmem(&self, ino: Ino, data_only: bool) -> Result<bool, FsError> {
+    /// Makes a file durable by stores to the window, if all that it takes is there, and says
+    /// whether there was something to be made so; None: it takes the usual way. Counts what is
+    /// synced in any case.
+    pub(super) async fn sync_to_pmem(
+        &self,
+        ino: Ino,
+        data_only: bool,
+    ) -> Result<Option<bool>, FsError> {
         let gate = {
             let state = self.state();
             let node = state.nodes.get(&ino).filter(|_| state.pmem.is_some());
             match node {
                 Some(node) => node.gate.clone(),
-                None => return Ok(false),
+                None => return Ok(None),
             }
         };
         let passed = gate.pass().await;
         let (at, lacks_generation) = {
             let mut state = self.state();
-            state.note_synced(ino, self.clock.now());
+            state.note_synced(ino, data_only, self.clock.now());
             let pmem = state.pmem.as_ref();
             let lacks = pmem.is_some_and(|pmem| pmem.lacks_generation(ino));
             (pmem.map(|pmem| pmem.at), lacks)
@@ -176,7 +181,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         // Times are metadata, and go with a batch.
         if !data_only {
-            return Ok(false);
+            return Ok(None);
         }
         let lacking = self.state().lacking(ino).map_or(0, |pages| pages.len());
         if lacking > 0 {
@@ -187,20 +192,20 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         match stores {
             None => {
                 self.state().evict_for(ino, now);
-                Ok(false)
+                Ok(None)
             }
             Some(stores) => {
-                let size = stores.size;
+                let (size, has_work) = (stores.size, stores.has_work);
                 self.store(stores).await?;
                 if let Some(pmem) = &mut self.state().pmem {
                     pmem.set_durable(ino, size);
                 }
-                Ok(true)
+                Ok(Some(has_work))
             }
         }
     }
 
-    /// Makes a file durable by lines of the log, if that is all that it takes; says whether it did.
+    /// As [`FileSystem::sync_to_pmem`], by lines of the log.
     /// Lines of pages go with the batch that says where they are, so there is nothing to be put in
     /// order, and times can go too.
     async fn sync_to_log(
@@ -208,10 +213,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         ino: Ino,
         data_only: bool,
         passed: Passed,
-    ) -> Result<bool, FsError> {
-        if !self.state().begin_sync_by_log(ino) {
-            return Ok(false);
-        }
+    ) -> Result<Option<bool>, FsError> {
+        let Some(has_work) = self.state().begin_sync_by_log(ino) else {
+            return Ok(None);
+        };
         self.write_back_by_lines(ino).await?;
         drop(passed);
         if !data_only {
@@ -223,7 +228,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.persist_posted().await?;
         }
         self.note_persisted(&posted);
-        Ok(true)
+        Ok(Some(has_work))
     }
 
     /// Brings frames of a file up to its pages, before these are written back.
@@ -386,6 +391,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 let ino = pmem.name(job.file);
                 (job, ino, pmem.at)
             };
+            // Until the range is plain no sync may give its pages frames again.
+            let mut passed = None;
             // A device that fails has been told of; the range is no worker's any more.
             let moved = match (job.to, ino) {
                 // It is removed: nothing failed.
@@ -408,10 +415,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 }
                 (Move::Downgrade, Some(ino)) => {
                     let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());
-                    let _passed = match gate {
-                        Some(gate) => Some(gate.pass().await),
-                        None => None,
-                    };
+                    if let Some(gate) = gate {
+                        passed = Some(gate.pass().await);
+                    }
                     let left = match self.leave_clean(ino, job.pages.clone()).await {
                         Ok(false) => self.leave_pmem(ino, job.pages.clone()).await,
                         left => left.map(|_| ()),
@@ -427,6 +433,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if let Some(pmem) = &mut self.state().pmem {
                 pmem.dax.finish(job, is_done, self.clock.now());
             }
+            drop(passed);
         }
     }
 }

@@ -285,7 +285,7 @@ fn a_window_that_fails_under_an_upgrade_leaves_the_range_to_be_tried_again() {
             device.fails.set((byte == 6).then_some(Fault::Window));
             append(&fs, log, 0, &[byte; 4096]).await;
             // It takes the usual way, and needs no frame itself.
-            assert_eq!(fs.fsync(log, false).await, Ok(()), "{byte}");
+            assert_eq!(fs.fsync(log, true).await, Ok(()), "{byte}");
         }
         let view = fs.dax_view().expect("it is on");
         let ranges = view.report.ranges;
