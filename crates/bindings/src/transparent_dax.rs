@@ -100,9 +100,11 @@ fn lacked(lacked: &Lacked) -> Value {
         "page": lacked.page,
         "frames": lacked.frames,
         "free": lacked.free,
+        "kept": lacked.kept,
         "why": format!(
-            "a sync of inode {} needs {} frames and {} are free; it took the usual way",
-            lacked.ino.0, lacked.frames, lacked.free
+            "a sync of inode {} needs {} frames and {} are free, of which {} are kept for pages \
+             that programs ask for; it took the usual way",
+            lacked.ino.0, lacked.frames, lacked.free, lacked.kept.min(lacked.free)
         ),
     })
 }

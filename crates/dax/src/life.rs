@@ -478,6 +478,11 @@ impl<P: Policy> Dax<P> {
         &self.spans[file.0 as usize]
     }
 
+    /// Whether a range of a file is counted, upgraded or on its way.
+    pub fn has_ranges(&self, file: FileId) -> bool {
+        !self.tracker.ranges_from(file, 0).is_empty()
+    }
+
     /// The ranges of a file of which something is known.
     pub fn ranges(&mut self, file: FileId, now: Time) -> Vec<RangeView> {
         self.tracker.advance(now);

@@ -7,7 +7,7 @@ use crate::state::pmem::{
     DAX_ATTRIBUTE, DaxAt, DaxView, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
     whole_file,
 };
-use crate::tx::{Done, Tx};
+use crate::tx::{Done, Stop, Tx};
 use crate::{FsError, Ino, PmemStats};
 use core::ops::Range;
 use dax::{DaxStats, Decision, Footprint, Move, PolicyKind};
@@ -152,7 +152,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let gate = {
             let state = self.state();
             let node = state.nodes.get(&ino).filter(|_| state.pmem.is_some());
-            match node {
+            // Of others nothing is tracked.
+            match node.filter(|node| node.is_regular) {
                 Some(node) => node.gate.clone(),
                 None => return Ok(None),
             }
@@ -308,12 +309,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if is_last || reclaimed.unknown.is_empty() {
                 return Ok(());
             }
-            // They get a gate, and are asked once more.
+            // They get a gate, and are asked once more. One that is damaged keeps its frames: this
+            // sync is of another file.
             for ino in reclaimed.unknown {
-                match self.need_regular(ino).await {
-                    Ok(()) | Err(FsError::Stale) => {}
-                    Err(error) => return Err(error),
-                }
+                let known = self.run(|tx| match tx.need_regular(ino) {
+                    Err(Stop::Damaged(_)) => Err(FsError::Stale.into()),
+                    known => known,
+                });
+                let _ = known.await;
             }
         }
         Ok(())
@@ -440,14 +443,22 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
 impl Tx<'_> {
     /// The generation of an inode, and the pages that its attribute asks for. A value that is none
-    /// asks for nothing: it was set where nobody has looked at it.
+    /// asks for nothing: it was set where nobody has looked at it. Nor do attributes that are
+    /// damaged: a sync needs none.
     fn dax_of(&mut self, ino: Ino) -> Done<(u32, Vec<Range<u64>>)> {
         let inode = self.inode(ino)?;
-        let found = self.xattrs(ino, &inode)?.into_iter();
-        let mut values = found.filter(|(name, _)| name == DAX_ATTRIBUTE);
+        let found = match self.xattrs(ino, &inode) {
+            Err(Stop::Damaged(_)) => Vec::new(),
+            found => found?,
+        };
+        let mut values = found.into_iter().filter(|(name, _)| name == DAX_ATTRIBUTE);
         let wanted = values
             .next()
             .and_then(|(_, value)| wanted_pages(&value).ok());
         Ok((inode.generation, wanted.unwrap_or_default()))
     }
 }
+
+#[cfg(test)]
+#[path = "pmem_tests.rs"]
+mod tests;

@@ -68,6 +68,9 @@ fn what_is_kept_for_explicit_mappings_is_there_for_nobody_else() {
         assert_eq!((frames, reserved, view.requested), (14, 7, 0));
         assert!(view.free >= reserved, "{} are free", view.free);
         assert!(view.report.pmem.without_room > 0);
+        // There are as many free as it needs: they are kept for others.
+        let why = view.lacked.expect("a sync found none");
+        assert_eq!((why.ino, why.frames, why.free, why.kept), (auto, 1, 7, 7));
         for page in 0..7 {
             assert!(put(&fs, asked, page, 9).await, "page {page} has room");
         }

@@ -58,6 +58,12 @@ fn frames_of_a_removed_file_are_nobodys_once_that_is_durable() {
         }
         fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("it is");
         fs.release(old).await.expect("it was open");
+        let view = fs.dax_view().expect("it is on");
+        assert_eq!(
+            (view.report.frames, view.free),
+            ((14, 14), 0),
+            "all are old's"
+        );
         assert!(!put(&fs, new, 0, 9).await, "the frames are old's");
         fs.sync().await.expect("a sync");
         assert!(put(&fs, new, 0, 10).await, "they are not any more");

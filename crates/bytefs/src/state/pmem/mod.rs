@@ -26,8 +26,9 @@ use super::State;
 use crate::Ino;
 use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
+use crate::state::pages::MANY_NODES;
 use core::ops::Range;
-use dax::{Dax, FileId};
+use dax::{Dax, FileId, PolicyKind};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use units::{ByteAddr, Time};
@@ -85,6 +86,8 @@ pub(crate) struct Pmem {
     pub free: Vec<u32>,
     framed: BTreeMap<(Ino, u64), Framed>,
     files: FxHashMap<Ino, Tracked>,
+    /// How many there may be before those are forgotten of which nothing is known.
+    pub most_files: usize,
     names: FxHashMap<FileId, Ino>,
     /// Frames of files that are removed: free when that is durable.
     dying: Vec<(BatchId, u32)>,
@@ -134,6 +137,7 @@ impl Pmem {
             free: (0..window.frames).rev().collect(),
             framed: BTreeMap::new(),
             files: FxHashMap::default(),
+            most_files: MANY_NODES,
             names: FxHashMap::default(),
             dying: Vec::new(),
             pending: FxHashMap::default(),
@@ -231,9 +235,15 @@ impl Pmem {
         gone.into_iter().filter(|pages| !is_wanted(pages)).collect()
     }
 
-    /// Frames in use.
+    /// Files of which something is kept.
+    #[cfg(test)]
+    pub fn tracked(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Frames in use, those of removed files among them until the removal is durable.
     pub fn used(&self) -> usize {
-        self.framed.len()
+        self.framed.len() + self.dying.len()
     }
 
     /// A batch has the inode of a file, or something of its pages.
@@ -472,6 +482,7 @@ impl State {
                 page: lacking.first()?.0,
                 frames: lacking.len(),
                 free: pmem.free.len(),
+                kept: pmem.kept_for(&lacking),
             });
             return None;
         }
