@@ -141,7 +141,8 @@ fn what_a_program_asked_for_is_asked_for_again() {
     let mut setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
     setup.preset = Some("consumer-tlc".to_owned());
     setup.layers = vec![Layer::assignment("device.pmem=1MiB").unwrap()];
-    setup.fs = FsOptions::of(&["fs.dax=explicit"]).unwrap();
+    // The policy has nothing upgraded before so many writes.
+    setup.fs = FsOptions::of(&["fs.dax=auto", "fs.dax_after=1000"]).unwrap();
     // Page 1 is what is written and synced.
     for (value, is_asked_for) in [
         (Some("all"), true),
