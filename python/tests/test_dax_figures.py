@@ -196,6 +196,32 @@ def test_requests_that_share_a_sync_take_what_the_recording_of_ten_took() -> Non
     assert gained(f"{runs.SHARED}-30") == pytest.approx(7.29, rel=0.25)
 
 
+def test_reactions_are_timed_from_the_changes_of_the_play() -> None:
+    """Each sync takes its time, and what was written down knows nothing of that."""
+    kept: list[Json] = []
+    now = 0.0
+
+    def tell(event: str, after: float) -> None:
+        kept.append({"at_ps": int((now + after) * 1e12), "event": event})
+
+    for number in range(synthetic.CYCLES * synthetic.CYCLE):
+        now += 0.05
+        if synthetic.is_synced(number):
+            tell("judged", 0)
+            if number % synthetic.CYCLE == 0:
+                tell("wants-upgrade", 0.3)
+            if number % synthetic.CYCLE == synthetic.SYNCED:
+                tell("downgraded", 2)
+            now += 0.0025
+    ends = adapting.changes(kept, "ends")
+    assert len(ends) == synthetic.CYCLES and ends[-1] - ends[0] == pytest.approx(91.6, abs=0.1)
+    (item, *_) = adapting.reactivity_wants(SETTINGS)
+    played = {"decisions": {"kept": sorted(kept, key=lambda each: int(each["at_ps"])), "lost": 0}}
+    frame = adapting.reactivity(Results(SETTINGS, {}, benches={item: played}))
+    steps = {row.metric: row.ours for row in frames.read(frame) if row.ours is not None}
+    assert steps["decided_s"] == pytest.approx(0.3) and steps["left_s"] == pytest.approx(2)
+
+
 def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None:
     wanted = adapting.reactivity_wants(SETTINGS)
     items = [item for item in wanted if set(adapting.delays(10.0)) <= set(item.overrides)
@@ -213,7 +239,7 @@ def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None
     assert decided is not None and upgraded is not None
     # An upgrade waits for 10 ms, and begins behind the next sync.
     assert 0.01 < upgraded - decided < 0.2
-    assert 0 < decided < synthetic.SYNCED
+    assert 0 < decided < 10
 
 
 def test_ranges_that_nobody_writes_leave_with_the_policy_that_looks_ahead() -> None:
