@@ -33,10 +33,11 @@ def _played(item: Bench) -> Json:
     kept = [{"at_ps": 10**12 * at, "event": event, "ratio_percent": 70}
             for at, event in enumerate(("judged", "wants-upgrade", "wants-downgrade"))]  # fmt: skip
     return {
-        "part": {"virtual_time_ps": 10**11 if has_dax else 10**12},
+        "part": {"virtual_time_ps": 10**11 if has_dax else 10**12, "sync_mean_ps": 2 * 10**6},
         "virtual_time_ps": 10**12,
-        "measured": {"dax_frames_in_use": 256},
-        "latencies": {"fsync": {"mean_ps": 10**6}},
+        "measured": {"dax_frames_in_use": 256, "device_flash_programmed_pages": 30},
+        "synced": {"device_flash_programmed_pages": 50},
+        "latencies": {"fsync": {"operations": 1000, "mean_ps": 10**6}},
         "decisions": {"kept": kept, "lost": 0},
     }
 
@@ -97,6 +98,15 @@ def test_a_gain_is_over_a_run_without_dax() -> None:
     cells = frames.cells(_of("flush").frame(_results(_of("flush"))), beyond.GAIN)
     ours, published = cells["rocksdb", "hybrid"]
     assert ours == pytest.approx(10) and published == 24.47
+
+
+def test_what_the_log_still_owes_is_counted_and_times_are_of_what_is_measured() -> None:
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "programs")
+    assert cells["rocksdb", "log"][0] == 5, "50 pages of 1,000 syncs"
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "owed")
+    assert cells["rocksdb", "log"][0] == 2
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "sync_us")
+    assert cells["rocksdb", "log"][0] == 2
 
 
 def test_names_of_figures_have_no_dots_in_files() -> None:

@@ -266,6 +266,10 @@ pub struct Part {
     pub virtual_time_ps: u64,
     /// The same when it was recorded.
     pub recorded_time_ps: u64,
+    /// Syncs of files among them.
+    pub syncs: u64,
+    /// What one of these took in the mean, in picoseconds; 0 if there was none.
+    pub sync_mean_ps: u64,
 }
 
 impl LoadResult {
