@@ -91,7 +91,14 @@ def test_a_bench_is_played_and_compared_with_what_it_measured(
     assert (first["type"], first["is_within"]) == ("default", True)
     assert (second["type"], second["is_within"]) == ("hybrid", False)
     page = replaying.page(told, lambda _: 24.47)
-    assert "more than 15 %" in page and "| 24.47 |" in page and "| rocksdb | 9 | 70 | – |" in page
+    assert "more than 15 %" in page and "| 24.47 |" in page
+    # The grids of what missed a run are marked, and those of what was beside none.
+    assert "| rocksdb (!) | 9 | 70 | – |" in page and "| rocksdb | 9" not in page
+    of = told["databases"][0]
+    for predicted, marked in (([first], False), ([], True)):
+        once = told | {"databases": [of | {"predictions": predicted}]}
+        grids = replaying.page(once, lambda _: 24.47)
+        assert ("(!)" in grids, "| rocksdb | 9 | 70 | – |" in grids) == (marked, not marked)
     done = entresol_command("bench", "dax-replay", bench, "--databases", "valkey")
     assert "has no recording of these" in one_line(done)
     assert not (bench / "replay.json").exists()

@@ -131,6 +131,7 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
                     f"writes and {killed['light_syncs']:,} light syncs; {killed['found']:,} are "
                     f"there, {killed['recovered_pages']:,} pages came from the window"
                 )
+        check_recovered(outcome.kills)
     watch.was("kill")
     for case in plan.cases if plan.recordings else ():
         if case.is_swept or plan.only_records:
@@ -332,6 +333,17 @@ def check_struck(case: Case, kind: str, light_syncs: int) -> None:
         raise Failed(
             f"{case.database} {case.name}, {kind}: no sync was light before the kill, so that it "
             "shows nothing of persistent memory; let it strike later."
+        )
+
+
+def check_recovered(kills: Sequence[Json]) -> None:
+    """Raises `Failed` if mounts were killed that had answered light syncs and no mount behind them
+    has found a page in the window: then nothing shows that these come back."""
+    light = sum(kill["light_syncs"] for kill in kills)
+    if light and not any(kill["recovered_pages"] for kill in kills):
+        raise Failed(
+            f"{len(kills)} mounts were killed behind {light:,} light syncs, and no page was found "
+            "in the window: the kills show nothing of its recovery; let them strike earlier."
         )
 
 
