@@ -151,8 +151,8 @@ fn a_range_goes_there_and_back() {
     );
 }
 
-/// Syncs that go the usual way wherever the pages are: they count, and nothing is upgraded or learnt
-/// because of them. What one that gains from it finds is judged by all.
+/// Syncs that go the usual way wherever the pages are: they count, and nothing is upgraded or
+/// learnt because of them. What one that gains from it finds is judged by all.
 #[test]
 fn what_is_synced_the_usual_way_whatever_is_upgraded_upgrades_nothing() {
     for kind in [PolicyKind::Ratio, PolicyKind::Predict, PolicyKind::Adaptive] {
