@@ -199,6 +199,11 @@ def test_a_log_that_was_asked_for_in_vain_is_told() -> None:
     runs.check_asked(runs.Step(no, cases.EXPLICIT, "1ms", 0), {"light_syncs": 0})
     with pytest.raises(Failed, match="valkey always, 1 client, explicit: no sync was light"):
         runs.check_asked(step, {"light_syncs": 0})
+    kill = {"light_syncs": 5, "recovered_pages": 0}
+    runs.check_recovered([kill | {"light_syncs": 0}])
+    runs.check_recovered([kill, kill | {"recovered_pages": 1}])
+    with pytest.raises(Failed, match="2 mounts were killed behind 10 light syncs, and no page"):
+        runs.check_recovered([kill, kill])
 
 
 def test_ratios_are_of_runs_of_one_turn() -> None:

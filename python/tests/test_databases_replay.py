@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from conftest import Entresol, one_line
 
-from entresol.databases import replaying
+from entresol.databases import pauses, replaying
 from entresol.databases.database import BEGIN, END
 from entresol.databases.replaying import Policy, Recording
 from entresol.errors import UserError
+from entresol.papers.dax import runs
 
 COMMITS = 40
 THINKS_NS = 20_000
@@ -91,10 +92,40 @@ def test_a_bench_is_played_and_compared_with_what_it_measured(
     assert (first["type"], first["is_within"]) == ("default", True)
     assert (second["type"], second["is_within"]) == ("hybrid", False)
     page = replaying.page(told, lambda _: 24.47)
-    assert "more than 15 %" in page and "| 24.47 |" in page and "| rocksdb | 9 | 70 | – |" in page
+    assert "more than 15 %" in page and "| 24.47 |" in page
+    # The grids of what missed a run are marked, and those of what was beside none.
+    assert "| rocksdb (!) | 9 | 70 | – |" in page and "| rocksdb | 9" not in page
+    of = told["databases"][0]
+    for predicted, marked in (([first], False), ([], True)):
+        once = told | {"databases": [of | {"predictions": predicted}]}
+        grids = replaying.page(once, lambda _: 24.47)
+        assert ("(!)" in grids, "| rocksdb | 9 | 70 | – |" in grids) == (marked, not marked)
     done = entresol_command("bench", "dax-replay", bench, "--databases", "valkey")
     assert "has no recording of these" in one_line(done)
     assert not (bench / "replay.json").exists()
+
+
+def test_fuse_takes_no_more_than_the_shortest_pauses() -> None:
+    # The first line is no pause, and the marks are of another thread.
+    assert pauses.pauses(recording()) == [THINKS_NS + (THINKS_NS + TAKES_NS)] + [THINKS_NS] * (
+        2 * COMMITS - 1
+    ) + [(2 * COMMITS + 1) * (THINKS_NS + TAKES_NS) - TAKES_NS]
+    assert pauses.fuse_ns(recording(), 67_035) == THINKS_NS
+    assert pauses.fuse_ns(recording(), 9_000) == 9_000
+    head, *lines = recording().splitlines()
+    assert pauses.fuse_ns("\n".join((head, *lines[:2])), 9_000) == 9_000, "it has no pause"
+    # Operations of one request are not apart.
+    made, mark, first, second, *more = (json.loads(line) for line in lines)
+    second["begin_ns"] = first["end_ns"] + pauses.APART_NS - 1
+    closer = [json.dumps(line) for line in (made, mark, first, second, *more)]
+    assert len(pauses.pauses("\n".join((head, *closer)))) == len(pauses.pauses(recording())) - 1
+
+
+@pytest.mark.parametrize("name", sorted(runs.manifest()))
+def test_what_is_taken_off_recordings_is_what_they_allow(name: str) -> None:
+    found, said = runs.recorded(name), runs.manifest()[name]
+    assert found is not None
+    assert said["fuse_ns"] == pauses.fuse_ns(found.text, said["lookup_ns"])
 
 
 def test_what_is_no_bench_is_one_sentence(tmp_path: Path) -> None:

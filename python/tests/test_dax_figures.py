@@ -33,10 +33,11 @@ def _played(item: Bench) -> Json:
     kept = [{"at_ps": 10**12 * at, "event": event, "ratio_percent": 70}
             for at, event in enumerate(("judged", "wants-upgrade", "wants-downgrade"))]  # fmt: skip
     return {
-        "part": {"virtual_time_ps": 10**11 if has_dax else 10**12},
+        "part": {"virtual_time_ps": 10**11 if has_dax else 10**12, "sync_mean_ps": 2 * 10**6},
         "virtual_time_ps": 10**12,
-        "measured": {"dax_frames_in_use": 256},
-        "latencies": {"fsync": {"mean_ps": 10**6}},
+        "measured": {"dax_frames_in_use": 256, "device_flash_programmed_pages": 30},
+        "synced": {"device_flash_programmed_pages": 50},
+        "latencies": {"fsync": {"operations": 1000, "mean_ps": 10**6}},
         "decisions": {"kept": kept, "lost": 0},
     }
 
@@ -97,6 +98,15 @@ def test_a_gain_is_over_a_run_without_dax() -> None:
     cells = frames.cells(_of("flush").frame(_results(_of("flush"))), beyond.GAIN)
     ours, published = cells["rocksdb", "hybrid"]
     assert ours == pytest.approx(10) and published == 24.47
+
+
+def test_what_the_log_still_owes_is_counted_and_times_are_of_what_is_measured() -> None:
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "programs")
+    assert cells["rocksdb", "log"][0] == 5, "50 pages of 1,000 syncs"
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "owed")
+    assert cells["rocksdb", "log"][0] == 2
+    cells = frames.cells(_of("log").frame(_results(_of("log"))), "sync_us")
+    assert cells["rocksdb", "log"][0] == 2
 
 
 def test_names_of_figures_have_no_dots_in_files() -> None:
@@ -196,6 +206,32 @@ def test_requests_that_share_a_sync_take_what_the_recording_of_ten_took() -> Non
     assert gained(f"{runs.SHARED}-30") == pytest.approx(7.29, rel=0.25)
 
 
+def test_reactions_are_timed_from_the_changes_of_the_play() -> None:
+    """Each sync takes its time, and what was written down knows nothing of that."""
+    kept: list[Json] = []
+    now = 0.0
+
+    def tell(event: str, after: float) -> None:
+        kept.append({"at_ps": int((now + after) * 1e12), "event": event})
+
+    for number in range(synthetic.CYCLES * synthetic.CYCLE):
+        now += 0.05
+        if synthetic.is_synced(number):
+            tell("judged", 0)
+            if number % synthetic.CYCLE == 0:
+                tell("wants-upgrade", 0.3)
+            if number % synthetic.CYCLE == synthetic.SYNCED:
+                tell("downgraded", 2)
+            now += 0.0025
+    ends = adapting.changes(kept, "ends")
+    assert len(ends) == synthetic.CYCLES and ends[-1] - ends[0] == pytest.approx(91.6, abs=0.1)
+    (item, *_) = adapting.reactivity_wants(SETTINGS)
+    played = {"decisions": {"kept": sorted(kept, key=lambda each: int(each["at_ps"])), "lost": 0}}
+    frame = adapting.reactivity(Results(SETTINGS, {}, benches={item: played}))
+    steps = {row.metric: row.ours for row in frames.read(frame) if row.ours is not None}
+    assert steps["decided_s"] == pytest.approx(0.3) and steps["left_s"] == pytest.approx(2)
+
+
 def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None:
     wanted = adapting.reactivity_wants(SETTINGS)
     items = [item for item in wanted if set(adapting.delays(10.0)) <= set(item.overrides)
@@ -213,7 +249,7 @@ def test_thresholds_that_adapt_take_a_range_back_and_fixed_ones_do_not() -> None
     assert decided is not None and upgraded is not None
     # An upgrade waits for 10 ms, and begins behind the next sync.
     assert 0.01 < upgraded - decided < 0.2
-    assert 0 < decided < synthetic.SYNCED
+    assert 0 < decided < 10
 
 
 def test_ranges_that_nobody_writes_leave_with_the_policy_that_looks_ahead() -> None:

@@ -77,6 +77,7 @@ def test_a_mount_is_recorded_with_its_threads_and_what_was_there(
     first = mount()
     (folder / "old").write_bytes(b"x" * 5000)
     (folder / "link").symlink_to("old")
+    os.setxattr(folder / "old", "user.entresol.dax", b"0B-4KiB")
     first.stop()
     made = tmp_path / "threads.rec"
     second = mount("--record", str(made))
@@ -95,8 +96,10 @@ def test_a_mount_is_recorded_with_its_threads_and_what_was_there(
         thread.join()
     second.stop()
     header = json.loads(made.read_text().splitlines()[0])
-    assert header["before"] == 4, "a file, its size, its contents, and a link"
-    found = operations(made)[header["before"] :]
+    assert header["before"] == 5, "a file, its size, its contents, its wish, and a link"
+    before, found = operations(made)[: header["before"]], operations(made)[header["before"] :]
+    wishes = [entry["op"]["set_xattr"] for entry in before if "set_xattr" in entry["op"]]
+    assert [wish["value"] for wish in wishes] == ["0B-4KiB"]
     assert len({entry["thread"] for entry in found if "write" in entry["op"]}) == 3
     for more in ((), ("--think",)):
         done = entresol_command("fs", "replay", made, "--scale", "256", *more)

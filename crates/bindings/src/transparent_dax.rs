@@ -100,9 +100,11 @@ fn lacked(lacked: &Lacked) -> Value {
         "page": lacked.page,
         "frames": lacked.frames,
         "free": lacked.free,
+        "kept": lacked.kept,
         "why": format!(
-            "a sync of inode {} needs {} frames and {} are free; it took the usual way",
-            lacked.ino.0, lacked.frames, lacked.free
+            "a sync of inode {} needs {} frames and {} are free, of which {} are kept for pages \
+             that programs ask for; it took the usual way",
+            lacked.ino.0, lacked.frames, lacked.free, lacked.kept.min(lacked.free)
         ),
     })
 }
@@ -212,8 +214,8 @@ fn wrong(path: &Path, error: std::io::Error) -> String {
     format!("--dax-trace {}: {error}", path.display())
 }
 
-fn line((ino, decision): &(Option<Ino>, Decision)) -> String {
-    let ino = ino.map_or(String::new(), |ino| ino.0.to_string());
+fn line((ino, decision): &(Ino, Decision)) -> String {
+    let ino = ino.0;
     let metric = decision.metric.map_or(String::new(), |of| of.to_string());
     let (pages, counts) = (&decision.pages, decision.counts);
     format!(

@@ -35,7 +35,7 @@ pub use fs::{
 pub use layout::Personality;
 pub use overlay::Overlay;
 pub use shortcuts::{Batches, Contents, HostBlocks, Metadata, Shortcuts};
-pub use state::pmem::{DaxAt, DaxFile, DaxView, Lacked, PmemStats, Refused};
+pub use state::pmem::{DAX_ATTRIBUTE, DaxAt, DaxFile, DaxView, Lacked, PmemStats, Refused};
 pub use stats::{Class, FsStats, Moved, Traffic};
 pub use structures::Structure;
 pub use types::{

@@ -27,6 +27,8 @@ pub struct Dax<P = AnyPolicy> {
     spans: Vec<Spans>,
     /// How files are appended to, if the policy wants to know.
     streams: Vec<Stream>,
+    /// By file: how its decisions call it.
+    names: Vec<u64>,
     looks_ahead: bool,
     /// Ranges that are to be moved, and since when.
     queue: VecDeque<(Time, RangeId)>,
@@ -98,6 +100,7 @@ impl<P: Policy> Dax<P> {
             settings: *settings,
             spans: Vec::new(),
             streams: Vec::new(),
+            names: Vec::new(),
             queue: VecDeque::new(),
             failed: VecDeque::new(),
             taken: Vec::new(),
@@ -136,6 +139,7 @@ impl<P: Policy> Dax<P> {
         trace.add(Decision {
             at,
             file,
+            name: self.names[file.0 as usize],
             pages: self.tracker.pages_of(range),
             counts,
             metric: self.policy.metric(counts),
@@ -150,12 +154,20 @@ impl<P: Policy> Dax<P> {
 
     /// A file that is watched from now on.
     pub fn open(&mut self) -> FileId {
+        self.open_as(0)
+    }
+
+    /// As [`Dax::open`], of a name that decisions about it say. Its number may be another file's
+    /// before they are read.
+    pub fn open_as(&mut self, name: u64) -> FileId {
         let file = self.tracker.open();
         let at = file.0 as usize;
         if at == self.spans.len() {
             self.spans.push(Spans::default());
             self.streams.push(Stream::default());
+            self.names.push(name);
         }
+        self.names[at] = name;
         file
     }
 
@@ -187,12 +199,23 @@ impl<P: Policy> Dax<P> {
 
     /// A sync writes pages of a file back. Those of a range in one call are judged once.
     pub fn wrote_back(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+        self.count_sync(file, (page, pages), true, now);
+    }
+
+    /// As [`Dax::wrote_back`], by a sync that takes the usual way wherever the pages are. It
+    /// counts, and no range is upgraded for it.
+    pub fn wrote_back_usually(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+        self.count_sync(file, (page, pages), false, now);
+    }
+
+    fn count_sync(&mut self, file: FileId, synced: (u64, u32), may_gain: bool, now: Time) {
+        let (page, pages) = synced;
         for (range, pages) in self.parts(page, pages) {
             let id = self.tracker.count_write_backs(file, range, pages, now);
-            self.judge(file, range, id, now);
+            self.judge(file, range, id, may_gain, now);
         }
         if self.looks_ahead && pages > 0 {
-            self.look_ahead(file, page, pages, now);
+            self.look_ahead(file, synced, may_gain, now);
         }
     }
 
@@ -210,12 +233,14 @@ impl<P: Policy> Dax<P> {
         })
     }
 
-    fn judge(&mut self, file: FileId, range: u32, id: RangeId, now: Time) {
+    fn judge(&mut self, file: FileId, range: u32, id: RangeId, may_gain: bool, now: Time) {
         let verdict = self.policy.judge(self.tracker.counts(id));
         if self.trace.is_some() {
             self.tell(id, What::Judged, now);
         }
         let (stage, what) = match (self.tracker.stage(id), verdict) {
+            // Nor is there anything to be learnt of it.
+            (Stage::Plain, _) if !may_gain => return,
             (Stage::Plain, Verdict::Upgrade) => {
                 let pages = self.tracker.pages_of(range);
                 // They are there already.
@@ -451,6 +476,11 @@ impl<P: Policy> Dax<P> {
     /// Which pages of a file are in persistent memory.
     pub fn spans(&self, file: FileId) -> &Spans {
         &self.spans[file.0 as usize]
+    }
+
+    /// Whether a range of a file is counted, upgraded or on its way.
+    pub fn has_ranges(&self, file: FileId) -> bool {
+        !self.tracker.ranges_from(file, 0).is_empty()
     }
 
     /// The ranges of a file of which something is known.

@@ -59,6 +59,8 @@ pub struct Decision {
     pub at: Time,
     /// Of which file.
     pub file: FileId,
+    /// How it was called when it was opened.
+    pub name: u64,
     /// Which pages.
     pub pages: Range<u64>,
     /// What is counted of it.
@@ -102,6 +104,7 @@ mod tests {
         let decision = |at| Decision {
             at: Time::from_picos(at),
             file: FileId(0),
+            name: 0,
             pages: 0..1,
             counts: Counts::default(),
             metric: None,

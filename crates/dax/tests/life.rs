@@ -2,7 +2,7 @@
 //! happen.
 
 use crate::model::{FILES, Model, ORDER, RANGES, Running, compare, settings};
-use dax::{By, Dax, Ended, FileId, Job, Move, Stage};
+use dax::{By, Dax, Ended, FileId, Job, Move, PolicyKind, Settings, Stage};
 use units::{Stream, Time};
 
 /// One run of many steps; gives how many jobs were seen, well ended, failed and cut off.
@@ -149,6 +149,35 @@ fn a_range_goes_there_and_back() {
         (stats.upgrades, stats.downgrades, stats.failures),
         (1, 1, 1)
     );
+}
+
+/// Syncs that go the usual way wherever the pages are: they count, and nothing is upgraded or
+/// learnt because of them. What one that gains from it finds is judged by all.
+#[test]
+fn what_is_synced_the_usual_way_whatever_is_upgraded_upgrades_nothing() {
+    for kind in [PolicyKind::Ratio, PolicyKind::Predict, PolicyKind::Adaptive] {
+        let mut dax = Dax::new(&Settings { kind, ..settings() }).expect("good settings");
+        let file = dax.open();
+        let now = Time::from_picos(0);
+        for page in 0..40 {
+            dax.wrote(file, page / 4, 1, now);
+            dax.wrote_back_usually(file, page / 4, 1, now);
+            assert_eq!(dax.next_job(now), None, "{kind}, {page}");
+        }
+        assert_eq!(dax.stats().wanted_upgrades, 0, "{kind}");
+        let counts = dax.ranges(file, now)[0].counts;
+        assert_eq!((counts.writes, counts.write_backs), (16, 16), "{kind}");
+        let thresholds = dax.policy().thresholds().copied();
+        assert_eq!(
+            thresholds,
+            Some(settings().policy),
+            "{kind}: nothing is learnt"
+        );
+        dax.wrote(file, 9, 1, now);
+        dax.wrote_back(file, 9, 1, now);
+        let job = dax.next_job(now).expect("nine writes were synced");
+        assert_eq!(job.pages, 8..12, "{kind}");
+    }
 }
 
 #[test]

@@ -134,6 +134,42 @@ fn what_was_there_before_does_not_count_for_dax() {
     assert!(light > 20, "{light} of 30");
 }
 
+/// A program that asks for its file: with the value that it has set, or, in recordings that do not
+/// say it, for all of it.
+#[test]
+fn what_a_program_asked_for_is_asked_for_again() {
+    let mut setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
+    setup.preset = Some("consumer-tlc".to_owned());
+    setup.layers = vec![Layer::assignment("device.pmem=1MiB").unwrap()];
+    // The policy has nothing upgraded before so many writes.
+    setup.fs = FsOptions::of(&["fs.dax=auto", "fs.dax_after=1000"]).unwrap();
+    // Page 1 is what is written and synced.
+    for (value, is_asked_for) in [
+        (Some("all"), true),
+        (Some("4KiB-8KiB"), true),
+        (Some("0B-4KiB"), false),
+        (None, true),
+    ] {
+        let mut recording = recording();
+        for entry in &mut recording.entries {
+            if let Op::Fsync { data_only, .. } = &mut entry.op {
+                *data_only = true;
+            }
+        }
+        let set = Op::SetXattr {
+            ino: 40,
+            name: "user.entresol.dax".to_owned(),
+            size: value.map_or(3, str::len),
+            value: value.map(str::to_owned),
+        };
+        recording.entries.insert(1, entry(0, set, None));
+        let recording = Recording::parse(&recording.text()).unwrap();
+        let played = replay("test", &recording, &setup, &Playing::default()).unwrap();
+        let light = played.measured["dax_light_syncs"];
+        assert_eq!(light > 20, is_asked_for, "{value:?}: {light} of 30");
+    }
+}
+
 fn mark(name: &str) -> Entry {
     let op = Op::Lookup {
         parent: 1,

@@ -5,7 +5,7 @@ use crate::gate::{Gate, Passed, join_all};
 use crate::layout::{BLOCK, MOST_PAGES};
 use crate::state::State;
 use crate::state::pages::{Page, page_of};
-use crate::tx::Tx;
+use crate::tx::{Done, Tx};
 use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
 use port::{Clock, Device};
 use std::collections::btree_map::Entry;
@@ -170,20 +170,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Makes sure that the extents of a regular file are on the host.
     pub(super) async fn need_regular(&self, ino: Ino) -> Result<(), FsError> {
-        self.run(|tx| {
-            let node = tx.state.nodes.get(&ino);
-            let is_known = node.is_some_and(|node| node.is_regular && node.extents.is_some());
-            if is_known {
-                return Ok(());
-            }
-            let inode = tx.inode(ino)?;
-            match inode.mode.kind {
-                FileKind::Regular => tx.extents(ino, &inode).map(|_| ()),
-                FileKind::Directory => Err(FsError::IsDirectory.into()),
-                _ => Err(FsError::Invalid("it is no regular file").into()),
-            }
-        })
-        .await
+        self.run(|tx| tx.need_regular(ino)).await
     }
 
     /// Reads pages that lie behind each other on the device into the cache, or some of them: those
@@ -641,6 +628,21 @@ fn copy_in(
 }
 
 impl Tx<'_> {
+    /// Has a regular file and its extents on the host.
+    pub(super) fn need_regular(&mut self, ino: Ino) -> Done<()> {
+        let node = self.state.nodes.get(&ino);
+        let is_known = node.is_some_and(|node| node.is_regular && node.extents.is_some());
+        if is_known {
+            return Ok(());
+        }
+        let inode = self.inode(ino)?;
+        match inode.mode.kind {
+            FileKind::Regular => self.extents(ino, &inode).map(|_| ()),
+            FileKind::Directory => Err(FsError::IsDirectory.into()),
+            _ => Err(FsError::Invalid("it is no regular file").into()),
+        }
+    }
+
     /// The size of a file, as programs see it.
     pub(super) fn size_of(&mut self, ino: Ino) -> Option<u64> {
         self.state.nodes.get(&ino).map(|node| node.size)

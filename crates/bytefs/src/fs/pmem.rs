@@ -7,7 +7,7 @@ use crate::state::pmem::{
     DAX_ATTRIBUTE, DaxAt, DaxView, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
     whole_file,
 };
-use crate::tx::{Done, Tx};
+use crate::tx::{Done, Stop, Tx};
 use crate::{FsError, Ino, PmemStats};
 use core::ops::Range;
 use dax::{DaxStats, Decision, Footprint, Move, PolicyKind};
@@ -91,14 +91,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// What was judged and decided since this was asked for last, with the inodes of its files; and
     /// how many are lost since it was not asked for.
-    pub fn take_dax_trace(&self) -> (Vec<(Option<Ino>, Decision)>, u64) {
+    pub fn take_dax_trace(&self) -> (Vec<(Ino, Decision)>, u64) {
         let mut state = self.state();
         let Some(pmem) = &mut state.pmem else {
             return (Vec::new(), 0);
         };
         let (decisions, lost) = pmem.dax.take_trace();
         let decisions = decisions.into_iter();
-        let named = decisions.map(|decision| (pmem.name(decision.file), decision));
+        let named = decisions.map(|decision| (Ino(decision.name as u32), decision));
         (named.collect(), lost)
     }
 
@@ -141,21 +141,27 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Makes a file durable by stores to the window, if all that it takes is there; says whether
-    /// it did. Counts what is synced in any case.
-    pub(super) async fn sync_to_pmem(&self, ino: Ino, data_only: bool) -> Result<bool, FsError> {
+    /// Makes a file durable by stores to the window, if all that it takes is there, and says
+    /// whether there was something to be made so; None: it takes the usual way. Counts what is
+    /// synced in any case.
+    pub(super) async fn sync_to_pmem(
+        &self,
+        ino: Ino,
+        data_only: bool,
+    ) -> Result<Option<bool>, FsError> {
         let gate = {
             let state = self.state();
             let node = state.nodes.get(&ino).filter(|_| state.pmem.is_some());
-            match node {
+            // Of others nothing is tracked.
+            match node.filter(|node| node.is_regular) {
                 Some(node) => node.gate.clone(),
-                None => return Ok(false),
+                None => return Ok(None),
             }
         };
         let passed = gate.pass().await;
         let (at, lacks_generation) = {
             let mut state = self.state();
-            state.note_synced(ino, self.clock.now());
+            state.note_synced(ino, data_only, self.clock.now());
             let pmem = state.pmem.as_ref();
             let lacks = pmem.is_some_and(|pmem| pmem.lacks_generation(ino));
             (pmem.map(|pmem| pmem.at), lacks)
@@ -176,7 +182,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         // Times are metadata, and go with a batch.
         if !data_only {
-            return Ok(false);
+            return Ok(None);
         }
         let lacking = self.state().lacking(ino).map_or(0, |pages| pages.len());
         if lacking > 0 {
@@ -187,20 +193,20 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         match stores {
             None => {
                 self.state().evict_for(ino, now);
-                Ok(false)
+                Ok(None)
             }
             Some(stores) => {
-                let size = stores.size;
+                let (size, has_work) = (stores.size, stores.has_work);
                 self.store(stores).await?;
                 if let Some(pmem) = &mut self.state().pmem {
                     pmem.set_durable(ino, size);
                 }
-                Ok(true)
+                Ok(Some(has_work))
             }
         }
     }
 
-    /// Makes a file durable by lines of the log, if that is all that it takes; says whether it did.
+    /// As [`FileSystem::sync_to_pmem`], by lines of the log.
     /// Lines of pages go with the batch that says where they are, so there is nothing to be put in
     /// order, and times can go too.
     async fn sync_to_log(
@@ -208,10 +214,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         ino: Ino,
         data_only: bool,
         passed: Passed,
-    ) -> Result<bool, FsError> {
-        if !self.state().begin_sync_by_log(ino) {
-            return Ok(false);
-        }
+    ) -> Result<Option<bool>, FsError> {
+        let Some(has_work) = self.state().begin_sync_by_log(ino) else {
+            return Ok(None);
+        };
         self.write_back_by_lines(ino).await?;
         drop(passed);
         if !data_only {
@@ -223,7 +229,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.persist_posted().await?;
         }
         self.note_persisted(&posted);
-        Ok(true)
+        Ok(Some(has_work))
     }
 
     /// Brings frames of a file up to its pages, before these are written back.
@@ -303,12 +309,14 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if is_last || reclaimed.unknown.is_empty() {
                 return Ok(());
             }
-            // They get a gate, and are asked once more.
+            // They get a gate, and are asked once more. One that is damaged keeps its frames: this
+            // sync is of another file.
             for ino in reclaimed.unknown {
-                match self.need_regular(ino).await {
-                    Ok(()) | Err(FsError::Stale) => {}
-                    Err(error) => return Err(error),
-                }
+                let known = self.run(|tx| match tx.need_regular(ino) {
+                    Err(Stop::Damaged(_)) => Err(FsError::Stale.into()),
+                    known => known,
+                });
+                let _ = known.await;
             }
         }
         Ok(())
@@ -386,6 +394,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 let ino = pmem.name(job.file);
                 (job, ino, pmem.at)
             };
+            // Until the range is plain no sync may give its pages frames again.
+            let mut passed = None;
             // A device that fails has been told of; the range is no worker's any more.
             let moved = match (job.to, ino) {
                 // It is removed: nothing failed.
@@ -408,10 +418,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 }
                 (Move::Downgrade, Some(ino)) => {
                     let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());
-                    let _passed = match gate {
-                        Some(gate) => Some(gate.pass().await),
-                        None => None,
-                    };
+                    if let Some(gate) = gate {
+                        passed = Some(gate.pass().await);
+                    }
                     let left = match self.leave_clean(ino, job.pages.clone()).await {
                         Ok(false) => self.leave_pmem(ino, job.pages.clone()).await,
                         left => left.map(|_| ()),
@@ -427,20 +436,29 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if let Some(pmem) = &mut self.state().pmem {
                 pmem.dax.finish(job, is_done, self.clock.now());
             }
+            drop(passed);
         }
     }
 }
 
 impl Tx<'_> {
     /// The generation of an inode, and the pages that its attribute asks for. A value that is none
-    /// asks for nothing: it was set where nobody has looked at it.
+    /// asks for nothing: it was set where nobody has looked at it. Nor do attributes that are
+    /// damaged: a sync needs none.
     fn dax_of(&mut self, ino: Ino) -> Done<(u32, Vec<Range<u64>>)> {
         let inode = self.inode(ino)?;
-        let found = self.xattrs(ino, &inode)?.into_iter();
-        let mut values = found.filter(|(name, _)| name == DAX_ATTRIBUTE);
+        let found = match self.xattrs(ino, &inode) {
+            Err(Stop::Damaged(_)) => Vec::new(),
+            found => found?,
+        };
+        let mut values = found.into_iter().filter(|(name, _)| name == DAX_ATTRIBUTE);
         let wanted = values
             .next()
             .and_then(|(_, value)| wanted_pages(&value).ok());
         Ok((inode.generation, wanted.unwrap_or_default()))
     }
 }
+
+#[cfg(test)]
+#[path = "pmem_tests.rs"]
+mod tests;

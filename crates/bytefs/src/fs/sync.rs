@@ -20,8 +20,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.writable()?;
         self.state().counters.0.syncs += 1;
         let begun = self.clock.now();
-        if self.sync_to_pmem(ino, data_only).await? {
-            self.note_sync_took(begun, true);
+        if let Some(has_work) = self.sync_to_pmem(ino, data_only).await? {
+            if has_work {
+                self.note_sync_took(begun, true);
+            }
             return self.move_ranges().await;
         }
         self.balance().await?;

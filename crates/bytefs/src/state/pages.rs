@@ -194,6 +194,10 @@ impl super::State {
                 .retain(|ino, node| !node.is_idle() || orphans.contains(ino));
             self.most_nodes = MANY_NODES.max(2 * self.nodes.len());
         }
+        let nodes = &self.nodes;
+        if let Some(pmem) = &mut self.pmem {
+            pmem.shrink(|ino| nodes.contains_key(&ino));
+        }
     }
 
     /// Forgets what the host knows of an inode, pages that were not written back among it.

@@ -3,10 +3,10 @@
 use super::drive::{
     CALLER, Drive, Fs, PLAIN, append, create, eager, engine, formatted, put, run, with,
 };
-use bytefs::layout::{BLOCK, INODE_BYTES, STATE_BLOCK, Superblock};
+use bytefs::layout::{BLOCK, INODE_BYTES, Inode, STATE_BLOCK, Superblock};
 use bytefs::{
-    BlockNo, Caller, CheckReport, Ino, MountError, MountOptions, Personality, SetAttr, Timestamp,
-    check,
+    BlockNo, Caller, CheckReport, Ino, MountError, MountOptions, Personality, SetAttr, SetXattr,
+    Timestamp, check,
 };
 use dax::{PolicyKind, Settings};
 use port::{Acknowledge, Device};
@@ -249,4 +249,37 @@ fn a_frame_does_not_undo_times_that_were_set() {
             assert_eq!(found.mtime, Timestamp(wanted), "{found:?}");
         });
     }
+}
+
+/// Attributes say what a program asks for, and a sync needs none of them.
+#[test]
+fn a_file_whose_attributes_are_damaged_is_synced() {
+    let (ran, log) = run(engine(OF, SMALL), async |device, clock| {
+        let fs = formatted(&device, &clock, with(None), OF).await;
+        let log = create(&fs, b"log").await;
+        let set = fs.set_xattr(&CALLER, log, b"user.x", b"y", SetXattr::Any);
+        set.await.expect("it takes it");
+        append(&fs, log, 0, &[1; 4096]).await;
+        fs.unmount().await.expect("an unmount");
+        log
+    });
+    run(ran.power_cycled(|| true), async move |device, clock| {
+        let (place, at) = superblock(&device)
+            .await
+            .geometry()
+            .expect("one")
+            .inode_place(log);
+        let bytes = block(&device, place).await;
+        let inode = Inode::decode(&bytes[at..at + INODE_BYTES]).expect("it is whole");
+        let attributes = inode.expect("it is one").xattrs;
+        change(&device, attributes, |bytes| bytes[9] ^= 0x11).await;
+        let fs = Fs::mount(device.any(), clock, with(Some(eager()))).await;
+        let fs = fs.expect("mounts");
+        fs.open(log).await.expect("it is there");
+        for byte in 2..4 {
+            assert!(!put(&fs, log, 0, byte).await, "it is not upgraded");
+        }
+        assert!(put(&fs, log, 0, 4).await, "it is upgraded as any other one");
+        assert_eq!(fs.failed(), None);
+    });
 }

@@ -1,6 +1,7 @@
 //! Files whose syncs the device's persistent memory answers: what that costs, and what a power cut
 //! leaves.
 
+mod beside;
 mod by_log;
 mod clock;
 mod costs;

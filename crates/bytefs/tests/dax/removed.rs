@@ -76,3 +76,30 @@ fn the_first_sync_of_a_file_whose_number_comes_back_makes_it_durable() {
         assert!(seen == [7; 4096], "{} bytes", seen.len());
     });
 }
+
+/// What was decided about a file is told of that file, also if another one has what it was tracked
+/// by when the trace is looked at.
+#[test]
+fn the_trace_says_whose_a_range_was_when_it_was_judged() {
+    run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        fs.keep_dax_trace();
+        let old = create(&fs, b"old").await;
+        let new = create(&fs, b"new").await;
+        let write = async |ino: Ino| {
+            append(&fs, ino, 0, &[1; 4096]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+        };
+        write(old).await;
+        fs.release(old).await.expect("it was open");
+        fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("a name");
+        write(new).await;
+        let (decisions, lost) = fs.take_dax_trace();
+        let of: Vec<Ino> = decisions.iter().map(|(ino, _)| *ino).collect();
+        assert_eq!((of, lost), (vec![old, new], 0));
+        assert_eq!(
+            decisions[0].1.file, decisions[1].1.file,
+            "it was tracked as this"
+        );
+    });
+}

@@ -58,6 +58,12 @@ fn frames_of_a_removed_file_are_nobodys_once_that_is_durable() {
         }
         fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("it is");
         fs.release(old).await.expect("it was open");
+        let view = fs.dax_view().expect("it is on");
+        assert_eq!(
+            (view.report.frames, view.free),
+            ((14, 14), 0),
+            "all are old's"
+        );
         assert!(!put(&fs, new, 0, 9).await, "the frames are old's");
         fs.sync().await.expect("a sync");
         assert!(put(&fs, new, 0, 10).await, "they are not any more");
@@ -119,4 +125,46 @@ fn pages_that_are_gone_count_for_nothing() {
             assert_eq!(counts, wanted, "cut off: {is_cut}");
         });
     }
+}
+
+/// A sync of a file to which nothing was written is answered by nobody's memory, whether the window
+/// or the log is it; nor is that of a directory.
+#[test]
+fn a_sync_that_has_nothing_to_do_is_no_light_one() {
+    let of_log = super::drive::with_safe_log(Personality::ByteFs);
+    for (of, device) in [(OF, engine(OF, SMALL)), (Personality::ByteFs, of_log)] {
+        run(device, async move |device, clock| {
+            let fs = formatted(&device, &clock, with(Some(eager())), of).await;
+            let log = upgraded(&fs, b"log", 1).await;
+            assert!(put(&fs, log, 0, 3).await);
+            fs.sync().await.expect("a sync");
+            let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+            let before = light();
+            for ino in [log, Ino::ROOT, log] {
+                fs.fsync(ino, true).await.expect("a sync");
+            }
+            assert_eq!(light(), before, "{of}");
+            assert!(put(&fs, log, 1, 4).await, "{of}");
+            assert_eq!(light(), before + 1, "{of}");
+        });
+    }
+}
+
+/// Its times go with a batch, whatever the window has: nothing is upgraded for it.
+#[test]
+fn a_file_that_is_synced_with_its_times_stays_where_it_is() {
+    run(engine(OF, SMALL), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), OF).await;
+        let log = create(&fs, b"log").await;
+        for byte in 0..20 {
+            append(&fs, log, 0, &[byte; 4096]).await;
+            fs.fsync(log, false).await.expect("a sync");
+        }
+        let view = fs.dax_view().expect("it is on");
+        assert_eq!(view.report.ranges.wanted_upgrades, 0);
+        let counts = view.files[0].ranges[0].0.counts;
+        assert_eq!((counts.writes, counts.write_backs), (20, 20));
+        put(&fs, log, 0, 20).await;
+        assert!(put(&fs, log, 0, 21).await, "one that can gain is there");
+    });
 }

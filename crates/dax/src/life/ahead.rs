@@ -71,8 +71,15 @@ impl Stream {
 }
 
 impl<P: Policy> Dax<P> {
-    /// Pages of a file are synced: what an append stream comes to next is to be upgraded.
-    pub(super) fn look_ahead(&mut self, file: FileId, page: u64, pages: u32, now: Time) {
+    /// Pages of a file are synced: what an append stream comes to next is to be upgraded, if such a
+    /// sync gains from that.
+    pub(super) fn look_ahead(
+        &mut self,
+        file: FileId,
+        (page, pages): (u64, u32),
+        may_gain: bool,
+        now: Time,
+    ) {
         let stream = &mut self.streams[file.0 as usize];
         let is_another = stream.synced(page, pages);
         let appends = stream.appends;
@@ -88,7 +95,7 @@ impl<P: Policy> Dax<P> {
         ) else {
             return;
         };
-        if ahead == 0 {
+        if ahead == 0 || !may_gain {
             return;
         }
         for range in first..=last {

@@ -63,11 +63,17 @@ pub(super) fn measured(
             between.0, between.1
         )));
     };
+    let syncs = of_busy().filter(|(entry, _)| matches!(entry.op, Op::Fsync { .. }));
+    let (syncs, took) = syncs.fold((0, 0), |(syncs, took), (_, span)| {
+        (syncs + 1, took + (span.1 - span.0).get())
+    });
     Ok(Part {
         threads: counts.len() as u32,
         operations: counts.values().sum(),
         virtual_time_ps: (times.played.1 - times.played.0).get(),
         recorded_time_ps: Picos::from_nanos(times.recorded.1 - times.recorded.0).get(),
+        syncs,
+        sync_mean_ps: took.checked_div(syncs).unwrap_or(0),
     })
 }
 
@@ -133,13 +139,24 @@ mod tests {
 
     fn recording() -> (Vec<Entry>, Vec<Option<(Time, Time)>>) {
         let mut entries = vec![entry(0, 0, Op::Sync {}), entry(9, 10, lookup("from"))];
-        entries.extend((2..10).map(|number| entry(0, 10 * number, Op::Getattr { ino: 1 })));
+        entries.extend((2..10).map(|number| {
+            let op = match number < 5 {
+                true => Op::Fsync {
+                    ino: 1,
+                    data_only: true,
+                },
+                false => Op::Getattr { ino: 1 },
+            };
+            entry(0, 10 * number, op)
+        }));
         // One of another thread, which is no quarter.
         entries.push(entry(1, 100, Op::Getattr { ino: 1 }));
         entries.push(entry(9, 110, lookup("to")));
         entries.push(entry(0, 120, Op::Sync {}));
+        // Those that lie outside of the part take longer.
         let at = |nanos: u64| Time::ZERO + Picos::from_nanos(nanos);
-        let spans = (0..entries.len() as u64).map(|nth| Some((at(nth), at(nth + 1))));
+        let long = |nth| if (2..10).contains(&nth) { 1 } else { 50 };
+        let spans = (0..entries.len() as u64).map(|nth| Some((at(nth), at(nth + long(nth)))));
         let spans = spans.collect();
         (entries, spans)
     }
@@ -151,6 +168,7 @@ mod tests {
         let part = measured(&between, &entries, &spans).unwrap();
         assert_eq!((part.threads, part.operations), (1, 8));
         assert_eq!(part.virtual_time_ps, 8_000);
+        assert_eq!((part.syncs, part.sync_mean_ps), (3, 1_000));
         assert_eq!(part.recorded_time_ps, 75_000);
     }
 

@@ -413,9 +413,19 @@ impl Player {
                 let next = names.last().map_or(from, |last| last.next);
                 self.listed.borrow_mut().insert(key, next);
             }
-            Op::SetXattr { ino, name, size } => {
+            Op::SetXattr {
+                ino,
+                name,
+                size,
+                value,
+            } => {
                 let (ino, name) = (self.inode(*ino)?, name.as_bytes());
-                let value = vec![b'x'; *size];
+                let value = match value {
+                    Some(value) => value.clone().into_bytes(),
+                    // Earlier recordings do not say which pages a program has asked for.
+                    None if name == bytefs::DAX_ATTRIBUTE => b"all".to_vec(),
+                    None => vec![b'x'; *size],
+                };
                 fs.set_xattr(by, ino, name, &value, SetXattr::Any).await?;
             }
             Op::GetXattr { ino, name } => {

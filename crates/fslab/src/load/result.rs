@@ -220,8 +220,8 @@ pub struct Decisions {
 pub struct Decided {
     /// When, in picoseconds since the machine began.
     pub at_ps: u64,
-    /// The file's inode, if it is there still.
-    pub inode: Option<u32>,
+    /// The file's inode. Its number may be another file's by now.
+    pub inode: u32,
     /// The first page of the range.
     pub first_page: u64,
     /// Pages of it.
@@ -237,10 +237,10 @@ pub struct Decided {
 }
 
 impl Decisions {
-    pub(crate) fn of(decisions: &[(Option<Ino>, Decision)], lost: u64) -> Self {
-        let decided = |(ino, decision): &(Option<Ino>, Decision)| Decided {
+    pub(crate) fn of(decisions: &[(Ino, Decision)], lost: u64) -> Self {
+        let decided = |(ino, decision): &(Ino, Decision)| Decided {
             at_ps: decision.at.as_picos(),
-            inode: ino.map(|ino| ino.0),
+            inode: ino.0,
             first_page: decision.pages.start,
             pages: decision.pages.end - decision.pages.start,
             event: decision.what.name(),
@@ -266,6 +266,10 @@ pub struct Part {
     pub virtual_time_ps: u64,
     /// The same when it was recorded.
     pub recorded_time_ps: u64,
+    /// Syncs of files among them.
+    pub syncs: u64,
+    /// What one of these took in the mean, in picoseconds; 0 if there was none.
+    pub sync_mean_ps: u64,
 }
 
 impl LoadResult {

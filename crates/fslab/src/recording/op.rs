@@ -118,10 +118,13 @@ pub enum Op {
         is_first: bool,
         most: usize,
     },
+    /// The value is there where the file system understands it.
     SetXattr {
         ino: u32,
         name: String,
         size: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
     },
     GetXattr {
         ino: u32,
@@ -360,6 +363,7 @@ impl Op {
                 ino: ino.0,
                 name: text(name),
                 size: value.len(),
+                value: (name == bytefs::DAX_ATTRIBUTE).then(|| text(value)),
             },
             Asked::GetXattr { ino, name } => Self::GetXattr {
                 ino: ino.0,

@@ -3,7 +3,7 @@
 use super::op::{Entry, Kind, Op, digits};
 use super::text::Recording;
 use bytefs::fuse::{Asked, WallClock, Witness, asker};
-use bytefs::{FileKind, FileSystem, FsError, Ino};
+use bytefs::{DAX_ATTRIBUTE, FileKind, FileSystem, FsError, Ino};
 use port::{Clock, Device};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -212,5 +212,17 @@ async fn contents<D: Device, C: Clock>(
         }
         at += bytes.len() as u64;
     }
-    Ok(())
+    match fs.get_xattr(ino, DAX_ATTRIBUTE).await {
+        Ok(value) => {
+            let asked = Asked::SetXattr {
+                ino,
+                name: DAX_ATTRIBUTE,
+                value: &value,
+            };
+            made.push(entry(Op::of(&asked), ino));
+            Ok(())
+        }
+        Err(FsError::NoAttribute) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -3,6 +3,7 @@ for how long counts should last."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -80,13 +81,24 @@ def reactivity(results: Results) -> polars.DataFrame:
     return rows.frame(means=())
 
 
+def changes(kept: list[Json], change: str) -> list[float]:
+    """When the program changed, in the play's own seconds: each sync is judged once when it begins,
+    and takes its time, so that the play falls behind what was written down."""
+    judged = [float(each["at_ps"]) / 1e12 for each in kept if each["event"] == "judged"]
+    synced = [number for number in range(synthetic.CYCLES * synthetic.CYCLE)
+              if synthetic.is_synced(number)]  # fmt: skip
+    first = synthetic.SYNCED if change == "ends" else 0
+    ats = zip(synced, judged, strict=False)
+    return [at for number, at in ats if number % synthetic.CYCLE == first]
+
+
 def _spans(kept: list[Json], change: str, events: Sequence[str]) -> list[float]:
     """From each change to the first such event before the next change of that kind."""
     ats = [float(each["at_ps"]) / 1e12 for each in kept if each["event"] in events]
+    begins = changes(kept, change)
     found = []
-    for cycle in range(synthetic.CYCLES):
-        begin = cycle * synthetic.CYCLE + (synthetic.SYNCED if change == "ends" else 0.0)
-        within = [at - begin for at in ats if begin <= at < begin + synthetic.CYCLE]
+    for begin, end in zip(begins, [*begins[1:], math.inf], strict=False):
+        within = [at - begin for at in ats if begin <= at < end]
         if within:
             found.append(within[0])
     return found

@@ -18,8 +18,9 @@ LOG_RECORDS = 2048
 """Of one log: a mebibyte, as a database begins a new one now and then."""
 
 CYCLES = 4
-SYNCED, CYCLE = 10.0, 30.0
-"""Seconds in which a page is synced behind each write, and until it is so again."""
+SYNCED, CYCLE = 200, 600
+"""Writes behind each of which a page is synced, and until it is so again: ten and thirty seconds,
+and what their syncs take."""
 
 Line = dict[str, Any]
 
@@ -49,16 +50,21 @@ def _sync(ino: int) -> Line:
     return {"fsync": {"ino": ino, "data_only": True}}
 
 
+def is_synced(number: int) -> bool:
+    """Whether a sync follows this write of `oscillating`."""
+    return number % CYCLE < SYNCED or number % 40 == 0
+
+
 def oscillating(cycles: int = CYCLES) -> str:
     """A page of one range that is synced behind each write for ten seconds, then behind each
     fortieth for twenty, and so on: the thesis's Figure 4.1 is a drawing of that."""
     each = 50 * MILLI
     entries = [_line(0, 0, _make("page"), FIRST), _line(0, 0, _sync(FIRST))]
     at = 0
-    for number in range(cycles * 600):
+    for number in range(cycles * CYCLE):
         at += each
         entries.append(_line(0, at, _write(FIRST, 0, PAGE, number)))
-        if number % 600 < 200 or number % 40 == 0:
+        if is_synced(number):
             entries.append(_line(0, at, _sync(FIRST)))
     return _text([], entries)
 

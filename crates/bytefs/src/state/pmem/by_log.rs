@@ -65,34 +65,35 @@ impl State {
 
     /// Whether a sync of a file may go by lines alone: each dirty page is of an upgraded range or
     /// is asked for, the pages are no more than one batch has room for, and no block of the file
-    /// waits for a flush. Then it counts as a light one.
-    pub fn begin_sync_by_log(&mut self, ino: Ino) -> bool {
+    /// waits for a flush. Then it counts as a light one if there is something to be made durable,
+    /// which is said.
+    pub fn begin_sync_by_log(&mut self, ino: Ino) -> Option<bool> {
         let most = self.most_by_lines();
-        let Some(node) = self.nodes.get(&ino).filter(|node| node.is_regular) else {
-            return false;
-        };
+        let node = self.nodes.get(&ino).filter(|node| node.is_regular)?;
         let Some(pmem) = &mut self.pmem else {
-            return false;
+            return None;
         };
-        let Some(tracked) = pmem.files.get(&ino) else {
-            return false;
-        };
+        let tracked = pmem.files.get(&ino)?;
         if pmem.pending.contains_key(&ino) {
-            return false;
+            return None;
         }
+        // Lines that the clock has posted, or the file's inode, wait for a batch.
+        let is_changed = tracked.batch > self.committed
+            && !(tracked.batch == self.batch.id && self.batch.is_empty());
+        let has_work = is_changed || !tracked.unsynced.is_empty();
         let spans = pmem.dax.spans(tracked.id);
         if !node.dirty.iter().all(|page| spans.find(*page).is_some()) {
-            return false;
+            return None;
         }
         if node.dirty.len() > most {
             pmem.stats.without_room += 1;
-            return false;
+            return None;
         }
-        pmem.stats.light_syncs += 1;
-        for (first, count) in runs(&tracked.unsynced) {
+        pmem.stats.light_syncs += u64::from(has_work);
+        for (first, count) in runs(tracked.unsynced.keys().copied()) {
             pmem.dax.served(tracked.id, first, count);
         }
-        true
+        Some(has_work)
     }
 }
 

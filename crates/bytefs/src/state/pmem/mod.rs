@@ -18,17 +18,19 @@ pub(crate) use reclaim::Reclaimed;
 pub(crate) use refused::Refusals;
 pub use refused::Refused;
 pub use view::{DaxFile, DaxView, Lacked};
-pub(crate) use wanted::{DAX_ATTRIBUTE, wanted_pages, whole_file};
+pub use wanted::DAX_ATTRIBUTE;
+pub(crate) use wanted::{wanted_pages, whole_file};
 pub(crate) use window::{Header, Window};
 
 use super::State;
 use crate::Ino;
 use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
+use crate::state::pages::MANY_NODES;
 use core::ops::Range;
-use dax::{Dax, FileId};
+use dax::{Dax, FileId, PolicyKind};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use units::{ByteAddr, Time};
 
 const PAGE: u64 = BLOCK as u64;
@@ -50,8 +52,9 @@ struct Tracked {
     id: FileId,
     /// Known once its inode was looked at, and what its attribute asks for.
     generation: Option<u32>,
-    /// Pages that were written and neither synced nor written back since.
-    unsynced: BTreeSet<u64>,
+    /// Pages that were written and neither synced nor written back since, and whether a sync that
+    /// is under way has counted them.
+    unsynced: BTreeMap<u64, bool>,
     /// A size that syncs by the window have made durable: the file's own is not smaller.
     durable: u64,
     /// The last batch with its inode or with lines or blocks of its pages.
@@ -61,7 +64,7 @@ struct Tracked {
 /// What syncs of files have had of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PmemStats {
-    /// Syncs that the window has answered alone.
+    /// Syncs of something that was written which the window has answered alone.
     pub light_syncs: u64,
     /// Syncs of files in persistent memory that had to take the usual way for want of frames.
     pub without_room: u64,
@@ -83,6 +86,8 @@ pub(crate) struct Pmem {
     pub free: Vec<u32>,
     framed: BTreeMap<(Ino, u64), Framed>,
     files: FxHashMap<Ino, Tracked>,
+    /// How many there may be before those are forgotten of which nothing is known.
+    pub most_files: usize,
     names: FxHashMap<FileId, Ino>,
     /// Frames of files that are removed: free when that is durable.
     dying: Vec<(BatchId, u32)>,
@@ -110,6 +115,8 @@ pub(crate) struct Stores {
     pub pages: u64,
     /// The size of the file that is durable when all of it is.
     pub size: u64,
+    /// Something was written to the file.
+    pub has_work: bool,
 }
 
 /// What frames are brought up to their pages for.
@@ -130,6 +137,7 @@ impl Pmem {
             free: (0..window.frames).rev().collect(),
             framed: BTreeMap::new(),
             files: FxHashMap::default(),
+            most_files: MANY_NODES,
             names: FxHashMap::default(),
             dying: Vec::new(),
             pending: FxHashMap::default(),
@@ -146,17 +154,44 @@ impl Pmem {
         if let Some(tracked) = self.files.get(&ino) {
             return tracked.id;
         }
-        let id = self.dax.open();
+        let id = self.dax.open_as(ino.0.into());
         let tracked = Tracked {
             id,
             generation: None,
-            unsynced: BTreeSet::new(),
+            unsynced: BTreeMap::new(),
             durable: 0,
             batch: BatchId(0),
         };
         self.files.insert(ino, tracked);
         self.names.insert(id, ino);
         id
+    }
+
+    /// Forgets files that nobody uses and of which nothing is known, once there are many. The next
+    /// sync of one is its first, and takes the usual way.
+    pub fn shrink(&mut self, is_used: impl Fn(Ino) -> bool) {
+        if self.files.len() <= self.most_files {
+            return;
+        }
+        let (dax, framed, pending) = (&mut self.dax, &self.framed, &self.pending);
+        // What is asked for of all files is so again when one is looked at.
+        let is_always = dax.settings().kind == PolicyKind::Always;
+        let names = &mut self.names;
+        self.files.retain(|ino, tracked| {
+            let mut frames = framed.range((*ino, 0)..(*ino, u64::MAX));
+            let is_idle = tracked.unsynced.is_empty()
+                && !pending.contains_key(ino)
+                && frames.next().is_none()
+                && !dax.has_ranges(tracked.id)
+                && (is_always || dax.spans(tracked.id).is_empty());
+            if is_used(*ino) || !is_idle {
+                return true;
+            }
+            names.remove(&tracked.id);
+            dax.forget(tracked.id);
+            false
+        });
+        self.most_files = MANY_NODES.max(2 * self.files.len());
     }
 
     /// The number of a file's inode.
@@ -200,9 +235,15 @@ impl Pmem {
         gone.into_iter().filter(|pages| !is_wanted(pages)).collect()
     }
 
-    /// Frames in use.
+    /// Files of which something is kept.
+    #[cfg(test)]
+    pub fn tracked(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Frames in use, those of removed files among them until the removal is durable.
     pub fn used(&self) -> usize {
-        self.framed.len()
+        self.framed.len() + self.dying.len()
     }
 
     /// A batch has the inode of a file, or something of its pages.
@@ -225,7 +266,9 @@ impl Pmem {
     pub fn change(&mut self, ino: Ino, at: u64, size: u64) {
         let (first, last) = (at / PAGE, (at + size - 1) / PAGE);
         if let Some(tracked) = self.files.get_mut(&ino) {
-            tracked.unsynced.extend(first..=last);
+            for page in first..=last {
+                tracked.unsynced.entry(page).or_default();
+            }
         }
         for ((_, page), framed) in self.framed.range_mut((ino, first)..=(ino, last)) {
             let begin = at.max(page * PAGE) - page * PAGE;
@@ -246,7 +289,8 @@ impl Pmem {
     /// These pages are dropped: what was written to them counts for nothing.
     pub fn drop_pages(&mut self, ino: Ino, pages: Range<u64>) {
         if let Some(tracked) = self.files.get_mut(&ino) {
-            tracked.unsynced.extract_if(pages, |_| true).for_each(drop);
+            let dropped = tracked.unsynced.extract_if(pages, |_, _| true);
+            dropped.for_each(drop);
         }
     }
 
@@ -344,8 +388,8 @@ impl Pmem {
 }
 
 /// Pages that follow each other: the first, and how many.
-fn runs(pages: &BTreeSet<u64>) -> impl Iterator<Item = (u64, u32)> + '_ {
-    let mut pages = pages.iter().copied().peekable();
+fn runs(pages: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u32)> {
+    let mut pages = pages.peekable();
     core::iter::from_fn(move || {
         let first = pages.next()?;
         let mut count = 1;
@@ -377,17 +421,28 @@ impl State {
         pmem.change(ino, at, size);
     }
 
-    /// Counts the pages that a sync of a file makes durable, and has them judged.
-    pub fn note_synced(&mut self, ino: Ino, now: Time) {
+    /// Counts the pages that a sync of a file makes durable, and has them judged. A page that two
+    /// syncs write back at once is written back once. What a sync takes the usual way for whatever
+    /// the window has, an upgrade would not help.
+    pub fn note_synced(&mut self, ino: Ino, data_only: bool, now: Time) {
         let Some(pmem) = &mut self.pmem else {
             return;
         };
         let file = pmem.file(ino);
-        let Some(tracked) = pmem.files.get(&ino) else {
+        let may_be_light = data_only || pmem.at == DaxAt::Log;
+        let Some(tracked) = pmem.files.get_mut(&ino) else {
             return;
         };
-        for (first, count) in runs(&tracked.unsynced) {
-            pmem.dax.wrote_back(file, first, count, now);
+        let new = tracked.unsynced.iter_mut();
+        let new = new.filter_map(|(page, counted)| {
+            let is_new = !core::mem::replace(counted, true);
+            is_new.then_some(*page)
+        });
+        for (first, count) in runs(new) {
+            match may_be_light {
+                true => pmem.dax.wrote_back(file, first, count, now),
+                false => pmem.dax.wrote_back_usually(file, first, count, now),
+            }
         }
     }
 
@@ -406,7 +461,7 @@ impl State {
         }
         let spans = pmem.dax.spans(tracked.id);
         let mut lacking = Vec::new();
-        for page in &tracked.unsynced {
+        for page in tracked.unsynced.keys() {
             if node.dirty.contains(page) && !pmem.framed.contains_key(&(ino, *page)) {
                 let span = spans.find(*page)?;
                 lacking.push((*page, span.is_requested));
@@ -427,6 +482,7 @@ impl State {
                 page: lacking.first()?.0,
                 frames: lacking.len(),
                 free: pmem.free.len(),
+                kept: pmem.kept_for(&lacking),
             });
             return None;
         }
@@ -442,9 +498,10 @@ impl State {
             pmem.framed.insert((ino, page), framed);
         }
         pmem.stats.most_frames = pmem.stats.most_frames.max(pmem.framed.len() as u64);
-        pmem.stats.light_syncs += 1;
         if let Some(tracked) = pmem.files.get(&ino) {
-            for (first, count) in runs(&tracked.unsynced) {
+            // One that has nothing to do is answered by nobody's memory.
+            pmem.stats.light_syncs += u64::from(!tracked.unsynced.is_empty());
+            for (first, count) in runs(tracked.unsynced.keys().copied()) {
                 pmem.dax.served(tracked.id, first, count);
             }
         }
@@ -463,12 +520,13 @@ impl State {
         let generation = tracked.generation?;
         let mut stores = Stores {
             size: node.size,
+            has_work: !tracked.unsynced.is_empty(),
             ..Stores::default()
         };
         let unsynced = core::mem::take(&mut tracked.unsynced);
-        for at in unsynced {
+        for (at, is_counted) in unsynced {
             let Some(framed) = pmem.framed.get_mut(&(ino, at)) else {
-                tracked.unsynced.insert(at);
+                tracked.unsynced.insert(at, is_counted);
                 continue;
             };
             let Some(page) = node.pages.get(&at).filter(|_| framed.lines != 0) else {

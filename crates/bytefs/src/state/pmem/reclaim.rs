@@ -32,12 +32,16 @@ impl Pmem {
     /// Whether there are frames for these pages, with whether programs have asked for them. What is
     /// kept for those pages and not in use is there for no others.
     pub fn has_room(&self, lacking: &[(u64, bool)]) -> bool {
-        let requested = lacking.iter().filter(|(_, is_requested)| *is_requested);
-        let requested = requested.count();
-        let kept = self.reserved().saturating_sub(self.requested + requested);
-        let others = lacking.len() - requested;
+        let others = lacking.iter().any(|(_, is_requested)| !is_requested);
         let free = self.free.len();
-        lacking.len() <= free && (others == 0 || lacking.len() + kept <= free)
+        lacking.len() <= free && (!others || lacking.len() + self.kept_for(lacking) <= free)
+    }
+
+    /// Frames that are kept for pages which programs have asked for, beside those of these pages.
+    pub fn kept_for(&self, lacking: &[(u64, bool)]) -> usize {
+        let requested = lacking.iter().filter(|(_, is_requested)| *is_requested);
+        let requested = self.requested + requested.count();
+        self.reserved().saturating_sub(requested)
     }
 
     /// Frames that a sync of a file lacks, of so many pages.

@@ -18,6 +18,8 @@ pub struct Lacked {
     pub frames: usize,
     /// How many were free.
     pub free: usize,
+    /// How many of these are kept for pages that programs have asked for.
+    pub kept: usize,
 }
 
 /// A file of which something is tracked or mapped.

@@ -7,8 +7,8 @@ use units::Bytes;
 
 const PAGE: u64 = BLOCK as u64;
 
-/// The extended attribute.
-pub(crate) const DAX_ATTRIBUTE: &[u8] = b"user.entresol.dax";
+/// The extended attribute with which a program asks for pages in persistent memory.
+pub const DAX_ATTRIBUTE: &[u8] = b"user.entresol.dax";
 
 const WRONG: &str = "user.entresol.dax is `all`, or ranges of bytes as in `0B-2MiB,8MiB-10MiB`";
 
