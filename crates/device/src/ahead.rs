@@ -8,10 +8,12 @@
 
 use crate::layout::{HEADER_BYTES, Layout, index};
 use crate::mapped::Readier;
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statfs::fstatfs;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -79,12 +81,41 @@ impl Pieces {
     }
 
     /// Has the pages of a piece, and what is beside them, be ready.
-    pub fn make_ready(&self, layout: &Layout, map: &Readier, piece: usize) -> io::Result<()> {
+    pub fn make_ready(
+        &self,
+        (file, map): (&File, &Readier),
+        layout: &Layout,
+        piece: usize,
+    ) -> io::Result<()> {
         let first = self.first_page(layout, piece);
         let count = PIECE.min(layout.block_pages - piece % self.of_block * PIECE);
-        map.make_ready(layout.spare(first), count * HEADER_BYTES)?;
-        map.make_ready(layout.physical_page(first), count * layout.page)
+        make_range_ready((file, map), layout.spare(first), count * HEADER_BYTES)?;
+        let pages = layout.physical_page(first);
+        make_range_ready((file, map), pages, count * layout.page)
     }
+}
+
+/// Where pages may lack room they get it as a whole first: the kernel takes a fifth longer where
+/// it finds for each by itself that it is not there. Whether they do is not asked for, since the
+/// search for a hole goes on behind them.
+fn make_range_ready((file, map): (&File, &Readier), at: usize, size: usize) -> io::Result<()> {
+    if is_full(file) {
+        return map.find(at, size);
+    }
+    let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
+    fallocate(
+        file,
+        FallocateFlags::empty(),
+        as_offset(at)?,
+        as_offset(size)?,
+    )?;
+    map.make_ready(at, size)
+}
+
+/// Whether the file has room for all of its bytes.
+pub fn is_full(file: &File) -> bool {
+    let about = file.metadata();
+    about.is_ok_and(|about| about.blocks() * 512 >= about.len())
 }
 
 /// The thread.
@@ -155,7 +186,7 @@ fn make_ready(
         // What cannot be made ready the device asks for itself, and says why it cannot go on.
         if !pieces.has_room(piece)
             && is_roomy(file, layout)
-            && pieces.make_ready(layout, map, piece).is_ok()
+            && pieces.make_ready((file, map), layout, piece).is_ok()
         {
             pieces.note_room(piece);
         }

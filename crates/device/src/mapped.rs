@@ -43,6 +43,15 @@ impl Readier {
     pub fn make_ready(&self, at: usize, size: usize) -> io::Result<()> {
         self.0.advise_range(Advice::PopulateWrite, at, size)
     }
+
+    /// The same of pages that have room, of a file in memory: there a page that is looked at can be
+    /// stored into, and the kernel finds sixteen at a time.
+    ///
+    /// # Errors
+    /// As [`Readier::make_ready`].
+    pub fn find(&self, at: usize, size: usize) -> io::Result<()> {
+        self.0.advise_range(Advice::PopulateRead, at, size)
+    }
 }
 
 impl Mapped {

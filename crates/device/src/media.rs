@@ -5,7 +5,7 @@
 //! lost or put elsewhere is known for what it is. A block takes room on the disk from its first
 //! program on.
 
-use crate::ahead::{Ahead, Pieces};
+use crate::ahead::{Ahead, Pieces, is_full};
 use crate::layout::{HEADER_BYTES, Layout, index};
 use crate::mapped::Mapped;
 use crate::packed::Packed;
@@ -16,7 +16,7 @@ use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use units::{BlockAddr, Lpa, Ppa};
 
 /// The media file in memory.
@@ -189,8 +189,11 @@ impl Media {
             ahead.ask(next);
         }
         let pieces = &self.pieces;
-        let make_ready = || pieces.make_ready(&self.layout, &self.map.readier(), piece);
-        if !pieces.has_room(piece) && make_ready().is_ok() {
+        let make_ready = |file| {
+            let map = self.map.readier();
+            pieces.make_ready((file, &map), &self.layout, piece).is_ok()
+        };
+        if !pieces.has_room(piece) && self.file.as_ref().is_some_and(make_ready) {
             pieces.note_room(piece);
         }
     }
@@ -255,10 +258,6 @@ impl Media {
         let end = first + (self.layout.blocks * self.layout.block_pages * HEADER_BYTES) as i64;
         let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
         // The search for a hole goes on behind the spare areas: through all of a file without.
-        let is_full = |file: &File| {
-            let about = file.metadata();
-            about.is_ok_and(|about| about.blocks() * 512 >= about.len())
-        };
         let (mut found, mut at) = (Vec::new(), first);
         let Some(file) = self.file.as_ref().filter(|file| !is_full(file)) else {
             found.push(page_at(first)..page_at(end));
