@@ -140,7 +140,7 @@ def test_a_difference_names_the_inputs_and_the_numbers(
     change = {"name": "execution_time_ps", "one": times[0], "other": times[1]}
     assert change in both["numbers"]
     shown = entresol_command("results", "diff", base, log).out
-    assert "inputs that differ: 2" in shown and "design" in shown
+    assert "inputs that differ: 3" in shown and "design" in shown
     assert "execution_time_ps" in shown and "more; --all" not in shown
     monkeypatch.setattr("entresol.cli.results.SHOWN", 3)
     short = entresol_command("results", "diff", base, log).out
