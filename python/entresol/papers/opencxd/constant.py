@@ -105,18 +105,16 @@ def why(frame: polars.DataFrame) -> str:
 
 
 def draw(frame: polars.DataFrame) -> Figure:
-    """A row for time and one for the tail, a panel for each back end that is not constant."""
+    """A row for each device that has not the constants of one command: time, and the tail."""
     series = bars.of_designs(DESIGNS)
     groups = frames.distinct(frame, "workload")
     others = [end for end in ENDS if end != "modelled"]
+    metrics = {"time_over_constant": "Time", "p999_over_constant": "p99.9 of reads"}
     with ink.style():
-        drawn = ink.figure(ink.PAGE, 4.2)
-        grid = drawn.subplots(2, len(others), squeeze=False)
-        for line, (metric, name) in zip(
-            grid, (("time_over_constant", "Time"), ("p999_over_constant", "p99.9 of reads")),
-            strict=True,
-        ):  # fmt: skip
-            for axes, end in zip(line, others, strict=True):
+        drawn = ink.figure(ink.PAGE, 2.0 * len(others))
+        grid = drawn.subplots(len(others), len(metrics), squeeze=False)
+        for line, end in zip(grid, others, strict=True):
+            for axes, (metric, name) in zip(line, metrics.items(), strict=True):
                 values: bars.Values = {
                     (row.workload, row.design): (row.ours, None)
                     for row in frames.read(frame)
@@ -125,6 +123,6 @@ def draw(frame: polars.DataFrame) -> Figure:
                 bars.grouped(axes, groups, series, values)
                 axes.axhline(1, color=ink.INK, linewidth=0.7)
                 axes.set_title(ENDS[end][0])
-            line[0].set_ylabel(f"{name} ÷ constant")
+                axes.set_ylabel(f"{name} ÷ constant")
         bars.legend(drawn, series, twins=False)
     return drawn
