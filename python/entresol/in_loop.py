@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -270,11 +270,13 @@ def read_recording(device: Device, name: str, count: int, may_lack: bool = False
 
 @contextmanager
 def leaving_the_processor_of(process: int) -> Iterator[None]:
-    """Keeps this thread, and those that it starts, off the processor that firmware has
-    pinned itself to: what interrupts it there is in its times."""
+    """Keeps this thread, and those that it starts, off the processor that firmware has pinned
+    itself to: what interrupts it there is in its times."""
     allowed = os.sched_getaffinity(0)
-    if rest := allowed - os.sched_getaffinity(process):
-        os.sched_setaffinity(0, rest)
+    # One that has died is told of by the run.
+    with suppress(ProcessLookupError):
+        if rest := allowed - os.sched_getaffinity(process):
+            os.sched_setaffinity(0, rest)
     try:
         yield
     finally:

@@ -15,8 +15,8 @@ class Recorded:
     """Of the program, between the two names."""
     fuse_ns: int = 0
     """What FUSE took of each operation of the file system when it was recorded, and no more than
-    the program's own pauses allow. It is taken off the
-    program's time, unless a run has `run.fuse=kept`."""
+    the program's own pauses allow. It is taken off the program's time, unless a run has
+    `run.fuse=kept`."""
     between: tuple[str, str] | None = None
     """Names between whose lookups lies what is measured."""
     cores: int = 12
