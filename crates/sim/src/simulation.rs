@@ -74,8 +74,8 @@ pub(crate) struct HostCore<C> {
     pub switched: Time,
     /// When the thread that is switched in can start: then, or when its data are there.
     pub starts: Time,
-    /// Until when it serves interrupts that have come to its thread, or to none.
-    pub interrupted: Time,
+    /// Interrupts that have come to its thread, or to none.
+    pub interrupted: interrupts::Unserved,
     /// When it started there.
     pub since: Time,
     epoch: u32,
@@ -207,7 +207,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 raised: HostLine::code(0),
                 switched: Time::ZERO,
                 starts: Time::ZERO,
-                interrupted: Time::ZERO,
+                interrupted: interrupts::Unserved::default(),
                 since: Time::ZERO,
                 epoch: 0,
                 pending_sync: None,

@@ -168,7 +168,7 @@ impl<S: SimulatedThread> Simulation<S> {
         match action {
             Action::Continue { cost } => {
                 self.switches.syscalls += 1;
-                let back = now.max(host_core.interrupted) + cost;
+                let back = now + host_core.interrupted.rest(now) + cost;
                 host_core.core.complete_sync(back, source);
                 host_core.state = CoreState::Running;
                 host_core.epoch = host_core.epoch.wrapping_add(1);
@@ -228,9 +228,7 @@ impl<S: SimulatedThread> Simulation<S> {
             return;
         };
         // An interrupt that the core still serves comes before the switch.
-        let rest = self.host_cores[core.index()]
-            .interrupted
-            .saturating_since(now);
+        let rest = self.host_cores[core.index()].interrupted.rest(now);
         self.lengthen_switch(core, rest);
         let switched = dispatch.starts + rest;
         let host_core = &mut self.host_cores[core.index()];
