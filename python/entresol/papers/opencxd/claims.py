@@ -154,8 +154,8 @@ def _rules() -> dict[str, Rule]:
             SIMULATED, "largest of eight bins to a decade, constants",
             partial(_common, workload))  # fmt: skip
     found["average miss over SkyByte's"] = Rule(
-        MEASURED, "mean read of the flash, waits in it, in the loop ÷ with constants",
-        _miss)  # fmt: skip
+        MEASURED, "mean read of the flash, waits in it, in the loop ÷ with constants; "
+        "geometric mean of the workloads", _miss)  # fmt: skip
     found["spikes of the board's DRAM (at least)"] = Rule(
         QUOTED, "there is no board", _nothing)  # fmt: skip
     for workload in measured.SHOWN:
