@@ -54,6 +54,11 @@ _GATES = frozenset({"ssd.promotion.threshold", "ssd.log.size"})
 """What says whether a mechanism acts at all: another value may wake it."""
 SAME = 0.001
 """Who changes neither time nor speedup by more (0.1 %) moves nothing."""
+FAR = 0.01
+"""Who moves the speedup by more (1 %) towards 1 is taken farther that way."""
+STEPS = 3
+"""How often what was halved or doubled is halved or doubled again, if nothing overturns the
+comparison: to a sixteenth and to sixteen times."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,10 @@ class Moved:
     def weight(self) -> float:
         """By how much it moves the speedup or, where that stays, the time."""
         return max(abs(math.log(self.time)), abs(math.log(self.speedup)))
+
+    def overturns(self, speedup: float) -> bool:
+        """Whether who is faster is slower with it, or the other way round."""
+        return (speedup * self.speedup >= 1) != (speedup >= 1)
 
 
 @dataclass(frozen=True)
@@ -168,26 +177,53 @@ def _text(number: Decimal, unit: str) -> str:
 
 def plan(wanted: Study, run: Run) -> Plan:
     """Every change is checked; nothing has run when this returns."""
-    (capture,) = wanted.captures
-    changes, refused, points = [], [], []
+    changes, refused = [], []
     for parameter, value in parameters_of(wanted.setup, run):
         for is_doubled in (False, True):
             changed = scaled(value, is_doubled)
-            if changed is None:
-                if (said := _no_half(parameter.key, value, is_doubled)) is not None:
-                    refused.append(said)
-                continue
-            change = Change(parameter.key, value, changed, is_doubled)
-            setup = _with(wanted.setup, change)
-            try:
-                for design in (BASE, run.design):
-                    core.effective_config(setup, design)
-            except ConfigError as error:
-                refused.append(Refused(change, str(error)))
-                continue
-            changes.append(change)
-            points += _points(capture, wanted, setup, run.design)
-    return Plan(tuple(changes), tuple(refused), tuple(points))
+            if changed is not None:
+                changes.append(Change(parameter.key, value, changed, is_doubled))
+            elif (said := _no_half(parameter.key, value, is_doubled)) is not None:
+                refused.append(said)
+    return _checked(wanted, run.design, changes, refused)
+
+
+def farther(wanted: Study, first: Sequence[RunResult], last: Sequence[Moved]) -> Plan:
+    """The changes that are tried next where none so far overturns who is faster: those of `last`
+    that move the speedup towards 1, and those of what wakes a mechanism, by as much again."""
+    base, design = (_time(result) for result in first)
+    speedup = base / design
+
+    def is_promising(each: Moved) -> bool:
+        towards = each.speedup if speedup < 1 else 1 / each.speedup
+        return each.change.key in _GATES or math.log(towards) > FAR
+
+    changes = [
+        replace(each.change, changed=changed)
+        for each in last
+        if is_promising(each)
+        and (changed := scaled(each.change.changed, each.change.is_doubled)) is not None
+    ]
+    return _checked(wanted, first[1]["design"], changes, [])
+
+
+def _checked(
+    wanted: Study, design: str, changes: Sequence[Change], refused: Sequence[Refused]
+) -> Plan:
+    """A plan of those changes that are a valid configuration."""
+    (capture,) = wanted.captures
+    valid, invalid, points = [], list(refused), []
+    for change in changes:
+        setup = _with(wanted.setup, change)
+        try:
+            for each in (BASE, design):
+                core.effective_config(setup, each)
+        except ConfigError as error:
+            invalid.append(Refused(change, str(error)))
+            continue
+        valid.append(change)
+        points += _points(capture, wanted, setup, design)
+    return Plan(tuple(valid), tuple(invalid), tuple(points))
 
 
 def _no_half(key: str, value: str, is_doubled: bool) -> Refused | None:
@@ -234,14 +270,21 @@ def _time(result: Mapping[str, object] | RunResult) -> int:
     return max(time, 1)
 
 
-def headline(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> str:
-    """The speedup, and first of all what overturns it."""
+def overturning(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> Moved | None:
+    """The first change that overturns who is faster."""
+    base, design = (_time(result) for result in first)
+    return next((each for each in all_moved if each.overturns(base / design)), None)
+
+
+def headline(
+    first: Sequence[RunResult], all_moved: Sequence[Moved], far: Sequence[Moved] = ()
+) -> str:
+    """The speedup, and first of all what overturns it: of `far` if nothing nearer does."""
     base, design = (_time(result) for result in first)
     speedup, name = base / design, first[1]["design"]
     word = "faster" if speedup >= 1 else "slower"
-    overturning = [each for each in all_moved if (speedup * each.speedup >= 1) != (speedup >= 1)]
-    if overturning:
-        each = overturning[0]
+    each = overturning(first, [*all_moved, *far])
+    if each is not None:
         return (
             f"{each.change.key}, whose value is ours, decides: {name} is {word} than {BASE} "
             f"({speedup:.3g} times as fast) at {each.change.value}, and not at "
@@ -250,4 +293,5 @@ def headline(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> str:
     return (
         f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values tried "
         f"is halved or doubled: those that are ours and whose mechanism acted."
+        + (" Nor do those overturn it that were taken farther." if far else "")
     )

@@ -144,8 +144,8 @@ class Run:
         both = _guarded(lambda: self._run.execute_recorded(span, limit, slowest))
         result, recorded = json.loads(both)
         assert isinstance(recorded, dict), "the core promises an object"
-        time = {"execution_time_ps": result["execution_time_ps"]}
-        return cast(Recorded, recorded | time)
+        of_run = {name: result[name] for name in ("execution_time_ps", "warnings")}
+        return cast(Recorded, recorded | of_run)
 
     def progress(self) -> Progress:
         """May be called from any thread at any time."""

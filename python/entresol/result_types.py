@@ -364,6 +364,7 @@ class Recorded(TypedDict):
     dropped: Dropped
     slowest: list[Access]
     execution_time_ps: int
+    warnings: list[str]
 
 
 class Estimates(TypedDict):

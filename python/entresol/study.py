@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from entresol import core, foreign_traces, papers
@@ -35,6 +35,20 @@ class Study:
     setup: Setup
     threads: int | None
     audit: bool
+
+
+def check_seeds(wanted: Study, seeds: Sequence[int]) -> None:
+    """Raises `UserError` for seeds that none of the designs draws anything from."""
+    if tuple(seeds) == (1,):
+        return
+    named = replace(wanted.setup, overrides=(*wanted.setup.overrides, f"run.seed={seeds[0]}"))
+    if all("run.seed" in core.unread_keys(named, design) for design in wanted.designs):
+        scheduler = core.effective_config(wanted.setup, wanted.designs[0])["os"]["scheduler"]
+        raise UserError(
+            f"with os.scheduler = {scheduler} nothing is drawn at random, so a run of another seed "
+            "is the same run; leave --seed and --seeds out, or vary where pages lie with "
+            "--placements."
+        )
 
 
 def open_captures(

@@ -43,13 +43,15 @@ def assemble(study: Study, runs: Sequence[RunResult]) -> Summary:
 
 
 def _with_unread(study: Study, run: RunResult) -> RunResult:
-    """A design that does not read what was set says so. The result alone does not know: it is that
-    of all settings with these values."""
-    unread = core.unread_keys(study.setup, run["design"])
-    if not unread:
-        return run
+    return {**run, "warnings": warnings(study.setup, run["design"], run["warnings"])}
+
+
+def warnings(setup: core.Setup, design: str, of_run: Sequence[str]) -> list[str]:
+    """What a run could not show, and what was set that its design does not read. The result alone
+    does not know the latter: it is that of all settings with these values."""
+    unread = core.unread_keys(setup, design)
     sentence = f"set, and not read by this design: {', '.join(unread)}"
-    return {**run, "warnings": [*run["warnings"], sentence]}
+    return [*of_run, *([sentence] if unread else [])]
 
 
 def _with_slowdowns(run: RunResult, runs: Sequence[RunResult]) -> RunResult:

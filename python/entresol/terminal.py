@@ -102,7 +102,12 @@ def print_results(summary: Summary) -> None:
             if run.bottleneck:
                 console.print(Text(f"  {run.design} · {run.bottleneck}", style="dim"))
         for warning, designs in warnings(panel).items():
-            console.print(Text(f"  {warning} ({', '.join(designs)})", style="yellow"))
+            print_warning(console, f"{warning} ({', '.join(designs)})")
+
+
+def print_warning(console: Console, sentence: str) -> None:
+    """What the reader must know before believing a number."""
+    console.print(Text(f"  {sentence}", style="yellow"))
 
 
 def wide_console() -> Console:

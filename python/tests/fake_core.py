@@ -260,9 +260,12 @@ def unread_keys(
     files: list[tuple[str, str]],
     overrides: list[str],
 ) -> list[str]:
-    effective_config(machine, design, nand, fidelity, files, overrides)
+    config = json.loads(effective_config(machine, design, nand, fidelity, files, overrides))
     keys = [override.partition("=")[0] for override in overrides]
-    return [key for key in keys if design == "dram-only" and key.startswith("nand.")]
+    unread = [key for key in keys if design == "dram-only" and key.startswith("nand.")]
+    if config["os"]["scheduler"] != "random":
+        unread += [key for key in keys if key == "run.seed"]
+    return unread
 
 
 class DeviceWatch:

@@ -91,6 +91,38 @@ def test_changes_are_sorted_by_what_they_move() -> None:
     assert moved[1].speedup == 0.5
 
 
+def test_what_moves_the_speedup_towards_one_is_taken_farther() -> None:
+    path = Path("x.etr")
+    wanted = Study((Capture("x", path, {}, path),), ("skybyte-p",), core.Setup("demo"), None, False)
+    last = [
+        Moved(Change("cpu.l3_latency", "40cycles", "80cycles", True), 1.1, 0.98),
+        Moved(Change("cpu.l3_latency", "40cycles", "20cycles", False), 0.9, 1.02),
+        Moved(Change("cpu.l2_latency", "10cycles", "20cycles", True), 1.1, 0.995),
+        Moved(Change("ssd.promotion.threshold", "2", "1", False), 1.0, 1.0),
+        Moved(Change("ssd.promotion.threshold", "2", "4", True), 1.0, 1.0),
+        Moved(Change("ssd.promotion.threshold", "2", "600000", True), 1.0, 1.0),
+    ]
+    plan = assumptions.farther(wanted, _times(100, 80), last)
+    assert [(each.key, each.changed) for each in plan.changes] == [
+        ("cpu.l3_latency", "160cycles"),
+        ("ssd.promotion.threshold", "8"),
+    ]
+    (refused,) = plan.refused
+    assert (refused.change.changed, len(plan.points)) == ("1200000", 4)
+    slower = assumptions.farther(wanted, _times(100, 120), last)
+    assert ("cpu.l3_latency", "10cycles") in [(e.key, e.changed) for e in slower.changes]
+
+
+def test_what_overturns_far_off_is_said_if_nothing_nearer_does() -> None:
+    first = _times(100, 80)
+    far = Moved(Change("ssd.buffers", "16", "256", True), 2.0, 0.5)
+    assert "decides" in assumptions.headline(first, [_moved("a.b", 1.1, 0.9)], [far])
+    near = _moved("a.b", 1.1, 0.6)
+    assert assumptions.headline(first, [near], [far]).startswith("a.b, whose value is ours")
+    still = replace(far, speedup=0.9)
+    assert "taken farther" in assumptions.headline(first, [], [still])
+
+
 def test_a_mechanism_that_did_not_act_moves_nothing() -> None:
     activity = {"promotions": 0, "log_fills": 3}
     found: Any = {"statistics": {"activity": activity}}

@@ -61,11 +61,34 @@ def test_a_thread_that_did_nothing_in_the_windows_is_left_out() -> None:
     assert sampling.pace(windows) == pytest.approx(100 * 5 / 200)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("sample", "--seeds", "2"), ("steady", "--seeds", "2"), ("steady", "--seed", "7")],
+)
+def test_seeds_that_nothing_draws_from_are_refused(
+    entresol_command: Entresol, captured: Path, words: tuple[str, ...]
+) -> None:
+    command, *options = words
+    windows = [
+        *("--windows", "1", "--window", "4000"),
+        *("--machine", "demo", "--design", "skybyte-full"),
+    ]
+    refused = entresol_command(command, captured, *windows, *options)
+    assert refused.code == 2 and "with os.scheduler = cfs nothing is drawn" in refused.err
+    assert "--placements" in refused.err and not refused.out
+    if command == "sample":
+        random = ("--set", "os.scheduler=random", "--json")
+        drawn = json.loads(entresol_command(command, captured, *windows, *options, *random).out)
+        times = {run["execution_time_ps"] for run in drawn["runs"]}
+        assert len(drawn["runs"]) == 2 == len(times), "each seed is a run of its own"
+
+
 @fake
 def test_sample_gives_every_window_and_the_estimates(
     entresol_command: Entresol, capture_file: Path, tmp_path: Path
 ) -> None:
     words = ["--windows", "4", "--window", "1000", "--seeds", "2", "--placements", "3"]
+    words += ["--set", "os.scheduler=random"]
     outcome = entresol_command(
         "sample", capture_file, "--design", "base-cssd,skybyte-w", *words, "-o", tmp_path / "out"
     )

@@ -127,8 +127,8 @@ def _simulate(
 
 def _print(result: Gain) -> None:
     console = terminal.wide_console()
-    terminal.print_table(console, _table(result))
     console.print(gain_page.conclusion(result), highlight=False)
+    terminal.print_table(console, _table(result))
 
 
 def _table(result: Gain) -> Table:

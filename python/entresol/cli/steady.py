@@ -113,12 +113,14 @@ def steady_command(
     if design is None or "all" in design:
         chosen = tuple(name for name in wanted.designs if name not in SAMPLED)
         wanted = study.Study(wanted.captures, chosen, setup, threads, audit)
+    seed_numbers = tuple(range(first_seed, first_seed + seeds))
+    study.check_seeds(wanted, seed_numbers)
     plan = steady.Plan(
         windows,
         window,
         window // 2 if lead is None else lead,
         round(shift * 10),
-        tuple(range(first_seed, first_seed + seeds)),
+        seed_numbers,
         tuple(range(placements)),
         None if begin is None else round(begin * PARTS / 100),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -53,7 +54,8 @@ def why_command(
 ) -> None:
     """Say of one of the slowest loads from the device where its nanoseconds went.
 
-    The run is made twice: once to find the load, once to record what happened around it.
+    The run is made twice: once to find the load, once to record what happened around it. What the
+    run could not show is said first.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
     wanted = recording.one(
@@ -68,15 +70,18 @@ def why_command(
     access = slowest[-1]
     recorded = recording.record(wanted, (access["first_ps"], access["done_ps"]), 0)
     told = slow_load.tell(access, recorded)
+    warnings = summary.warnings(setup, wanted.designs[0], recorded["warnings"])
     if as_json:
-        sys.stdout.write(summary.to_text(slow_load.as_json(told)))
+        sys.stdout.write(summary.to_text(slow_load.as_json(told, warnings)))
     else:
-        _print(told, rank)
+        _print(told, rank, warnings)
 
 
-def _print(told: slow_load.Story, rank: int) -> None:
+def _print(told: slow_load.Story, rank: int, warnings: Sequence[str]) -> None:
     console = terminal.wide_console()
     console.print(f"slowest load no. {rank}: {told.headline}", highlight=False)
+    for warning in warnings:
+        terminal.print_warning(console, warning)
     table = Table(pad_edge=False)
     table.add_column("where", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from entresol import quantity
@@ -121,11 +122,12 @@ def _operations(access: Access, recorded: Recorded) -> list[FlashOperation]:
     )
 
 
-def as_json(story: Story) -> Json:
+def as_json(story: Story, warnings: Sequence[str]) -> Json:
     """The object of `--json`."""
     return {
         "schema": 1,
         "kind": "why",
+        "warnings": list(warnings),
         "access": story.access,
         "latency_ps": story.latency_ps,
         "parts": [

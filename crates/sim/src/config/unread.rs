@@ -1,6 +1,7 @@
 //! Which parameters a configuration's design does not read.
 
 use super::{Config, MemoryKind, Migration};
+use host::os::SchedulerPolicy;
 
 /// Who moves pages to host DRAM in one way or another.
 const MOVERS: &[Migration] = &[Migration::Adaptive, Migration::Tpp, Migration::HostCache];
@@ -43,8 +44,12 @@ const OF_SWITCHES: &[&str] = &[
 
 impl Config {
     /// Whether the design's mechanisms have a use for the parameter of that key. Only whole
-    /// mechanisms are looked at: a key that one value of another key makes idle counts as read.
+    /// mechanisms are looked at: a key that one value of another key makes idle counts as read. But
+    /// for the seed: who repeats a run with others wants other runs.
     pub fn reads(&self, key: &str) -> bool {
+        if key == "run.seed" {
+            return self.os.scheduler == SchedulerPolicy::Random;
+        }
         let design = self.mechanisms();
         if design.memory == MemoryKind::Dram {
             let of_device = [
@@ -154,8 +159,23 @@ mod tests {
                 assert_eq!(config(design).reads(key), expected, "{design} {key}");
             }
         }
-        assert!(config("base-cssd").reads("nand.t_r") && config("base-cssd").reads("run.seed"));
+        assert!(config("base-cssd").reads("nand.t_r"));
         assert!(!config("dram-only").reads("nand.t_r"));
+    }
+
+    #[test]
+    fn the_seed_is_read_where_threads_are_picked_at_random() {
+        for design in ["base-cssd", "skybyte-full", "dram-only"] {
+            let mut chosen = config(design);
+            for (policy, reads) in [
+                (SchedulerPolicy::Cfs, false),
+                (SchedulerPolicy::RoundRobin, false),
+                (SchedulerPolicy::Random, true),
+            ] {
+                chosen.os.scheduler = policy;
+                assert_eq!(chosen.reads("run.seed"), reads, "{design} {policy:?}");
+            }
+        }
     }
 
     #[test]
