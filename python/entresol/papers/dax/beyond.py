@@ -327,8 +327,7 @@ def decisions(results: Results) -> polars.DataFrame:
     """The ratio by time, and what was decided."""
     rows = Rows()
     run = results.benches.get(_decided())
-    kept = [] if run is None else run["decisions"]["kept"]
-    for each in kept:
+    for each in runs.decisions(run):
         if each["ratio_percent"] is None or each["event"] not in EVENTS:
             continue
         rows.add(OSCILLATING, each["event"], "ratio_percent", float(each["ratio_percent"]),

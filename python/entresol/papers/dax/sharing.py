@@ -9,9 +9,8 @@ is what ten at a time take more than one.
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from entresol.databases.database import BEGIN, END
+from entresol.databases import clients
 from entresol.figures.recordings import Recorded
 
 PIPELINED_REQUESTS = 10
@@ -20,44 +19,19 @@ PIPELINED_REQUESTS = 10
 MOST = 1000
 """Requests of a batch: the log has 68 MB then, and more has no server in one write."""
 
-Line = dict[str, Any]
-
-
-def _lines(text: str) -> tuple[Line, list[Line]]:
-    head, *lines = (json.loads(line) for line in text.splitlines())
-    return head, lines
-
-
-def _measured(lines: list[Line]) -> range:
-    """Which of them lie between the marks."""
-    at = {line["op"]["lookup"]["name"]: number for number, line in enumerate(lines)
-          if "lookup" in line["op"] and line["op"]["lookup"]["name"] in (BEGIN, END)}  # fmt: skip
-    return range(at[BEGIN] + 1, at[END])
-
-
-def _thinks(lines: list[Line]) -> list[int]:
-    """Nanoseconds of the program from the sync of each batch to the write of the next one."""
-    found, before = [], None
-    for number in _measured(lines):
-        line = lines[number]
-        if "write" in line["op"] and before is not None:
-            found.append(line["begin_ns"] - before)
-        before = line["end_ns"] if "fsync" in line["op"] else None
-    return found
-
 
 def each_ns(one: Recorded, ten: Recorded) -> int:
     """What a request takes of the program beside others of its batch."""
-    means = [sum(thinks) // len(thinks)
-             for thinks in (_thinks(_lines(of.text)[1]) for of in (one, ten))]  # fmt: skip
+    both = (clients.thinks(clients.lines_of(of.text)[1]) for of in (one, ten))
+    means = [sum(found) // len(found) for found in both]
     return max(means[1] - means[0], 0) // (PIPELINED_REQUESTS - 1)
 
 
 def shared(one: Recorded, ten: Recorded, requests: int) -> Recorded:
     """The recording of one client, with so many requests in each write."""
-    head, lines = _lines(one.text)
+    head, lines = clients.lines_of(one.text)
     more = (requests - 1) * each_ns(one, ten)
-    measured, later = _measured(lines), 0
+    measured, later = clients.measured(lines), 0
     grown: dict[int, int] = {}
     for number, line in enumerate(lines):
         write = line["op"].get("write")
