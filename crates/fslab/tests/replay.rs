@@ -213,7 +213,7 @@ fn clients(count: u64) -> Clients {
     let text = format!(
         "{{\"count\":{count},\"pipeline\":1,\"requests\":600,\"bytes\":45,\"receive_ns\":5000,\
          \"request_ns\":1000,\"answer_ns\":4000,\"round_ns\":10000,\"wake_ns\":30000,\
-         \"sync_ns\":5000,\"tool_ns\":12000,\"tool_request_ns\":1000}}"
+         \"sync_ns\":5000,\"tool_ns\":40000,\"tool_request_ns\":1000}}"
     );
     Clients::parse(&text).unwrap()
 }
@@ -235,16 +235,16 @@ fn clients_share_syncs_as_long_as_these_take() {
     let alone = served(&setup, 1).part.unwrap();
     assert_eq!((alone.syncs, alone.operations), (600, 1_200));
     // What a round takes beside its write and its sync, but for the last answer and the first turn.
-    let turn = Picos::from_nanos(5_000 + 1_000 + 4_000 + 10_000 + 30_000 + 5_000 + 13_000);
-    let pauses = turn.get() * 600 - Picos::from_nanos(68_000 - 5_000).get();
+    let turn = Picos::from_nanos(5_000 + 1_000 + 4_000 + 10_000 + 30_000 + 5_000 + 41_000);
+    let pauses = turn.get() * 600 - Picos::from_nanos(96_000 - 5_000).get();
     let of_files = alone.virtual_time_ps - pauses;
     assert!(of_files >= 600 * alone.sync_mean_ps && of_files < 606 * alone.sync_mean_ps);
     // A sync of milliseconds is shared by all that are not being answered meanwhile:
-    // k = 50 - k + k · 4 / 13.
+    // k = 50 - k + k · 4 / 41.
     let several = served(&setup, 50);
     let part = several.part.unwrap();
     let shared = 600.0 / part.syncs as f64;
-    assert!((27.0..33.0).contains(&shared), "{shared}");
+    assert!((24.0..29.0).contains(&shared), "{shared}");
     assert_eq!(several.json(), served(&setup, 50).json());
     // Light ones are shared by fewer of few clients.
     let few = served(&setup, 8).part.unwrap();

@@ -146,8 +146,8 @@ fn rounds_are_those_of_the_plain_model() {
         assert_eq!(answered, clients.requests);
         sizes.extend(wanted.iter().map(|(_, taken, _)| *taken));
     }
-    // All numbers of clients share a sync somewhere.
-    assert_eq!(sizes.len(), 9, "{sizes:?}");
+    // One client alone, most of them, and all between share a sync somewhere.
+    assert!((1..=8).all(|size| sizes.contains(&size)), "{sizes:?}");
 }
 
 #[test]
@@ -163,7 +163,11 @@ fn one_client_waits_for_each_of_its_requests() {
 #[test]
 fn a_quicker_sync_is_shared_by_fewer() {
     let mean = |took: u64| {
-        let rounds = looped(&some(50, 1, 5_000), |_| took);
+        let clients = Clients {
+            tool_ns: 40,
+            ..some(50, 1, 5_000)
+        };
+        let rounds = looped(&clients, |_| took);
         5_000 / rounds.len()
     };
     assert!(mean(0) < mean(100), "{} {}", mean(0), mean(100));

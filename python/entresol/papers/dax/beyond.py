@@ -255,8 +255,8 @@ def draw_unchanged(frame: polars.DataFrame) -> Figure:
 
 SECONDS = (5, 10, 20, 30, 45, 60, 90)
 HOLDERS = {
-    "ratio, G = 9": (Policy(), COLOURS[HYBRID]),
-    "ratio, G = 4": (Policy(order=4), "#f4a940"),
+    "thesis's, G = 9": (Policy(), COLOURS[HYBRID]),
+    "thesis's, G = 4": (Policy(order=4), "#f4a940"),
     "looks ahead, G = 9": (Policy(PREDICT), COLOURS[PREDICT]),
     "looks ahead, G = 4": (Policy(PREDICT, order=4), "#62b9e2"),
     "adapts, G = 9": (Policy(ADAPTIVE), COLOURS[ADAPTIVE]),
