@@ -67,6 +67,14 @@ def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
     figure.why(empty)
 
 
+def test_bars_leave_no_room_for_what_was_not_published() -> None:
+    figure = _of("unchanged")
+    (axes,) = figure.draw(figure.frame(_results(figure))).axes
+    # Of six databases each policy, and the thesis's number beside the first.
+    assert len(axes.patches) == 6 * 4
+    assert not [text for text in axes.texts if text.get_text() == "·"]
+
+
 def test_every_number_of_the_text_is_computed_from_what_is_asked_for() -> None:
     study = reproduction.of(PAPER)
     plays = study.text.benches(SETTINGS)
