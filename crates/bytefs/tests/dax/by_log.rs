@@ -107,7 +107,8 @@ fn a_block_that_is_not_flushed_makes_the_next_sync_a_usual_one() {
     });
 }
 
-/// A block that a file was given holds what another file left there: lines of zeroes are written too.
+/// A block that a file was given holds what another file left there: lines of zeroes are written
+/// too.
 #[test]
 fn a_page_that_was_given_and_not_written_is_zero_around_what_is_written() {
     let of = Personality::ByteFs;
