@@ -50,6 +50,7 @@ def fs_replay(
     less: str | None,
     between: tuple[str, str] | None,
     decides: bool,
+    clients: str | None,
 ) -> str: ...
 def fs_bench_memory(
     load: str,

@@ -321,17 +321,20 @@ def fs_replay(
     less: str | None = None,
     between: tuple[str, str] | None = None,
     decides: bool = False,
+    clients: Json | None = None,
 ) -> Json:
     """Plays a recording, whose file has this name, in virtual time. With `thinks` threads take the
     program's time between operations, but for `less` of each such time; `between` are two names,
     and what was done between lookups of them is measured by itself. With `decides` the result has
-    what transparent DAX has judged and decided.
+    what transparent DAX has judged and decided. With `clients` the requests of so many are played
+    instead of what lies between the names.
 
     Raises `ConfigError`, and `SimulationError` where an operation has another outcome than it had.
     """
+    of_clients = None if clients is None else json.dumps(clients)
     return object_of(_guarded(lambda: _core.fs_replay(
         name, text, personality, device, list(files), list(overrides), scale, cores, cache,
-        thinks, less, between, decides)))  # fmt: skip
+        thinks, less, between, decides, of_clients)))  # fmt: skip
 
 
 def _in_loop(

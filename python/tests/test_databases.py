@@ -182,7 +182,8 @@ def ran(kind: str, repeat: int, per_second: float, *, is_paced: bool = True) -> 
     """A run of a thousand operations."""
     case = cases.quick()[0]
     seconds = 1000 / per_second
-    return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 1000, {}, {})
+    return runs.Run(case, kind, "1ms", repeat, is_paced, 1000, seconds, 10**9, 500, {}, {},
+                    {"tool": 10.0 + repeat, "server": 5.0})  # fmt: skip
 
 
 def test_a_log_that_was_asked_for_in_vain_is_told() -> None:
@@ -230,6 +231,8 @@ def test_ratios_are_of_runs_of_one_turn() -> None:
     assert hybrid["over_default"] == {"median": 7, "least": 5, "most": 8}
     assert hybrid["published_over_default"] == 7.29
     assert hybrid["device_ps_each"] == 10**6
+    assert default["operations_per_sync"] == 2
+    assert default["processor_us"] == {"tool": 11, "server": 5}
     page = result.page(json.loads(json.dumps(found)))
     assert "| hybrid | 700 | 400 to 1,000 | 7.00 | 5.00 to 8.00 | 7.29 | 1.0 | 0 |" in page
     assert "| valkey | hybrid | 7 | 8 | 6 | 2 |" in page
@@ -266,6 +269,9 @@ def test_a_small_run_of_valkey(entresol_command: Entresol, tmp_path: Path) -> No
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     (hybrid,), (kill,) = found["cases"], found["kills"]
     assert hybrid["light_syncs"] > 250
+    assert hybrid["operations_per_sync"] == pytest.approx(1, abs=0.05)
+    # A command in memory takes microseconds, with its calls of the kernel.
+    assert 1 < hybrid["processor_us"]["tool"] < 1000 > hybrid["processor_us"]["server"] > 1
     # A usual sync of this drive takes more than 2 ms of its time.
     assert 0 < hybrid["device_ps_each"] < 200 * 10**6
     assert kill["found"] >= kill["answered"] > 0 and kill["type"] == "hybrid"

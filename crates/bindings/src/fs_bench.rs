@@ -3,7 +3,7 @@
 use crate::{ConfigError, SimulationError};
 use device::config::Layer;
 use fslab::load::{
-    FsOptions, LOADS, Load, LoadError, Playing, Scale, Setup, memory, replay, run, shipped,
+    Clients, FsOptions, LOADS, Load, LoadError, Playing, Scale, Setup, memory, replay, run, shipped,
 };
 use fslab::recording::Recording;
 use pyo3::prelude::*;
@@ -122,11 +122,12 @@ fn load_of(name: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Loa
 /// Plays a recording, whose text is given and whose file is `name`, and gives the result as JSON.
 /// With `thinks`, threads take their time between operations, but for `less` of each such time;
 /// what was done `between` two names is measured by itself; if it `decides`, the result says what
-/// transparent DAX has judged and decided.
+/// transparent DAX has judged and decided. With `clients`, as JSON, the requests of so many clients
+/// are played instead of what lies between the names.
 #[pyfunction]
 #[pyo3(signature = (
     name, text, personality, device, files, overrides, scale, cores, cache, thinks, less, between,
-    decides
+    decides, clients
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -147,6 +148,7 @@ fn fs_replay(
     less: Option<&str>,
     between: Option<(String, String)>,
     decides: bool,
+    clients: Option<&str>,
 ) -> PyResult<String> {
     let mut setup = setup_of(personality, device, files, &overrides, scale, cache)?;
     setup.cores = cores;
@@ -162,6 +164,7 @@ fn fs_replay(
         less: less.unwrap_or_default(),
         between,
         decides,
+        clients: clients.map(Clients::parse).transpose().map_err(to_python)?,
     };
     let played = py.detach(|| {
         let recording = Recording::parse(text)

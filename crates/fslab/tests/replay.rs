@@ -2,8 +2,9 @@
 
 use bytefs::{FsError, Personality};
 use device::config::Layer;
-use fslab::load::{FsOptions, LoadResult, Playing, Scale, Setup, replay};
+use fslab::load::{Clients, FsOptions, LoadResult, Playing, Scale, Setup, replay};
 use fslab::recording::{Entry, Kind, Op, Recording, sums_of};
+use units::Picos;
 
 fn entry(thread: u32, op: Op, found: Option<u32>) -> Entry {
     Entry {
@@ -192,4 +193,95 @@ fn another_outcome_than_the_recorded_one_is_an_error() {
         error.contains("operation 4 of the recording, lookup"),
         "{error}"
     );
+}
+
+/// A server's batches between two names, as a recording of one client has them.
+fn of_one_client() -> Recording {
+    let whole = recording();
+    let mut entries = whole.entries[..3].to_vec();
+    entries.push(mark("from"));
+    entries.extend(whole.entries[5..].iter().cloned());
+    entries.push(mark("to"));
+    entries.push(whole.entries[2].clone());
+    Recording {
+        before: Vec::new(),
+        entries,
+    }
+}
+
+fn clients(count: u64) -> Clients {
+    let text = format!(
+        "{{\"count\":{count},\"pipeline\":1,\"requests\":600,\"bytes\":45,\"receive_ns\":5000,\
+         \"request_ns\":1000,\"answer_ns\":4000,\"round_ns\":10000,\"wake_ns\":30000,\
+         \"sync_ns\":5000,\"tool_ns\":40000,\"tool_request_ns\":1000}}"
+    );
+    Clients::parse(&text).unwrap()
+}
+
+#[test]
+fn clients_share_syncs_as_long_as_these_take() {
+    let recording = of_one_client();
+    let mut setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
+    setup.preset = Some("consumer-tlc".to_owned());
+    setup.layers = vec![Layer::assignment("device.pmem=1MiB").unwrap()];
+    let served = |setup: &Setup, count: u64| {
+        let playing = Playing {
+            between: Some(("from".to_owned(), "to".to_owned())),
+            clients: Some(clients(count)),
+            ..Playing::default()
+        };
+        replay("test", &recording, setup, &playing).unwrap()
+    };
+    let alone = served(&setup, 1).part.unwrap();
+    assert_eq!((alone.syncs, alone.operations), (600, 1_200));
+    // What a round takes beside its write and its sync, but for the last answer and the first turn.
+    let turn = Picos::from_nanos(5_000 + 1_000 + 4_000 + 10_000 + 30_000 + 5_000 + 41_000);
+    let pauses = turn.get() * 600 - Picos::from_nanos(96_000 - 5_000).get();
+    let of_files = alone.virtual_time_ps - pauses;
+    assert!(of_files >= 600 * alone.sync_mean_ps && of_files < 606 * alone.sync_mean_ps);
+    // A sync of milliseconds is shared by all that are not being answered meanwhile:
+    // k = 50 - k + k · 4 / 41.
+    let several = served(&setup, 50);
+    let part = several.part.unwrap();
+    let shared = 600.0 / part.syncs as f64;
+    assert!((24.0..29.0).contains(&shared), "{shared}");
+    assert_eq!(several.json(), served(&setup, 50).json());
+    // Light ones are shared by fewer of few clients.
+    let few = served(&setup, 8).part.unwrap();
+    setup.fs = FsOptions::of(&["fs.dax=auto"]).unwrap();
+    let light = served(&setup, 8).part.unwrap();
+    assert!(light.syncs > few.syncs, "{} {}", light.syncs, few.syncs);
+    assert!(light.virtual_time_ps < few.virtual_time_ps);
+}
+
+#[test]
+fn clients_without_a_part_are_one_sentence() {
+    let setup = Setup::new(Personality::Ext4Like, Scale::new(256).unwrap());
+    let between = |from: &str, to: &str| Some((from.to_owned(), to.to_owned()));
+    let mut silent = of_one_client();
+    silent.entries.drain(4..silent.entries.len() - 2);
+    for (recording, between, said) in [
+        (of_one_client(), None, "of which there are none"),
+        (
+            of_one_client(),
+            between("to", "from"),
+            "the wrong way round",
+        ),
+        (
+            of_one_client(),
+            between("from", "none"),
+            "none is not looked up",
+        ),
+        (silent, between("from", "to"), "nothing is written between"),
+    ] {
+        let playing = Playing {
+            between,
+            clients: Some(clients(2)),
+            ..Playing::default()
+        };
+        let error = replay("test", &recording, &setup, &playing)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(said) && !error.contains('\n'), "{error}");
+    }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import shutil
 import socket
 import subprocess
@@ -95,6 +96,22 @@ def output(words: Sequence[str | Path], *, user: str | None = None, mixed: bool 
         said = " ".join((done.stderr or done.stdout).split())[-300:]
         raise Failed(f"{Path(words[0]).name}: exit code {done.returncode}: {said}")
     return done.stdout + (done.stderr if mixed else "")
+
+
+class ChildWatch:
+    """What programs take of a processor that end meanwhile."""
+
+    def __init__(self) -> None:
+        self._before = _children()
+
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return _children() - self._before
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def last_words(log: Path) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from entresol.errors import Failed
@@ -31,6 +32,8 @@ class Ran:
 
     operations: int
     seconds: float
+    processor: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of a processor that `tool` and `server` took meanwhile, where that is known."""
 
     @property
     def per_second(self) -> float:

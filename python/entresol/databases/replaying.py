@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from entresol import core
 from entresol.core import Json
+from entresol.databases.cases import DEFAULT, HYBRID, VALKEY
+from entresol.databases.clients import Costs, looped
+from entresol.databases.clients import of_bench as costs_of
 from entresol.databases.database import BEGIN, END
 from entresol.databases.drive import PERSONALITY, PMEM, PRESET, SIZE
 from entresol.errors import UserError
+from entresol.figures.recordings import Clients
 from entresol.interruption import interruptible
 
 CORES = 12
@@ -80,14 +84,23 @@ def rate(
     recording: Recording, policy: Policy | None, flush: str = BASE_FLUSH, *, has_fuse: bool = True
 ) -> float:
     """Operations of the database in a second of virtual time; without DAX if there is no policy."""
+    part = _part(recording, policy, flush, has_fuse=has_fuse)
+    return float(recording.operations / (part["virtual_time_ps"] / 1e12))
+
+
+def _part(
+    recording: Recording, policy: Policy | None, flush: str = BASE_FLUSH, *,
+    has_fuse: bool = True, clients: Clients | None = None,
+) -> Json:  # fmt: skip
     found = interruptible(partial(
         core.fs_replay, f"{recording.database}.rec", recording.text, PERSONALITY, device=PRESET,
         overrides=(SIZE, f"device.pmem={PMEM}", f"ssd.flush_cost={flush}",
                    *(() if policy is None else policy.settings())),
         scale=1, cores=CORES, thinks=True, less=None if has_fuse else f"{recording.fuse_ns}ns",
-        between=(BEGIN, END),
+        between=(BEGIN, END), clients=None if clients is None else asdict(clients),
     ))  # fmt: skip
-    return float(recording.operations / (found["part"]["virtual_time_ps"] / 1e12))
+    part: Json = found["part"]
+    return part
 
 
 Say = Callable[[str], None]
@@ -121,6 +134,7 @@ def _one(recording: Recording, bench: Json, say: Say) -> Json:
     return {
         "database": recording.database, "case": recording.case, "fuse_ns": recording.fuse_ns,
         "flush": flush, "policies": policies, "predictions": predictions(recording, flush, bench),
+        "loops": loops(recording, bench) if recording.database == VALKEY else [],
     }  # fmt: skip
 
 
@@ -156,6 +170,58 @@ def predictions(recording: Recording, flush: Sequence[Json], bench: Json) -> lis
     return found
 
 
+def loops(recording: Recording, bench: Json) -> list[Json]:
+    """Several clients as a closed loop beside what was measured of them, from the recording and the
+    runs of one; nothing if the bench does not say what processors took.
+
+    A run with pace takes longer than a play, for whoever waits for the drive sleeps and wakes up.
+    By how much for a round is what runs of one client, of the same type, took longer than its play.
+    """
+    of = costs_of(bench)
+    if of is None:
+        return []
+    rows = [row for row in bench["cases"] if _is_looped(row)]
+    clocks: dict[str, int] = {}
+    for row in rows:
+        if _under_way(row) == (1, 1):
+            took = 1e9 / row["per_second"]["most"] - 1e9 / _served(recording, of, row, 0)[0]
+            clocks[row["type"]] = max(round(took), 0)
+    found = []
+    for row in rows:
+        if _under_way(row) == (1, 1) or row["type"] not in clocks:
+            continue
+        predicted, shared = _served(recording, of, row, clocks[row["type"]])
+        missed = predicted / row["per_second"]["most"] - 1
+        found.append({
+            "case": row["case"]["name"], "type": row["type"],
+            "measured": row["per_second"]["most"], "measured_median": row["per_second"]["median"],
+            "predicted": predicted, "missed_by": missed, "is_within": abs(missed) <= WITHIN,
+            "per_sync": row["operations_per_sync"], "per_sync_predicted": shared,
+            "costs": asdict(of), "clock_ns": clocks[row["type"]],
+        })  # fmt: skip
+    return found
+
+
+def _is_looped(row: Json) -> bool:
+    case = row["case"]
+    is_always = (case["database"], case.get("variant")) == (VALKEY, "always")
+    return (is_always and row["flush"] == BASE_FLUSH and row["type"] in (DEFAULT, HYBRID)
+            and bool(row["operations_per_sync"]))  # fmt: skip
+
+
+def _under_way(row: Json) -> tuple[int, int]:
+    return row["case"]["clients"], row["case"]["pipeline"]
+
+
+def _served(recording: Recording, of: Costs, row: Json, clock_ns: int) -> tuple[float, float]:
+    """Requests in a second, and to a sync."""
+    requests = row["case"]["operations"]
+    clients = looped(recording.text, recording.fuse_ns, of, *_under_way(row), requests)
+    clients = replace(clients, sync_ns=clients.sync_ns + clock_ns)
+    part = _part(recording, None if row["type"] == DEFAULT else Policy(), clients=clients)
+    return requests / (part["virtual_time_ps"] / 1e12), requests / part["syncs"]
+
+
 def page(found: Json, published: Callable[[str], float | None]) -> str:
     """The same as a page in Markdown; `published` has the thesis's ratio of a database."""
     lines = [
@@ -187,7 +253,37 @@ def page(found: Json, published: Callable[[str], float | None]) -> str:
                 f"| {row['predicted']:,.0f} "
                 f"| {100 * row['missed_by']:+.0f} %{mark} |"
             )
-    return "\n".join((*lines, "", *_grids(found)))
+    return "\n".join((*lines, "", *_loops(found), *_grids(found)))
+
+
+def _loops(found: Json) -> Iterator[str]:
+    rows = [(each["database"], row) for each in found["databases"] for row in each["loops"]]
+    if not rows:
+        return
+    yield "Clients as a closed loop, from the recording and the runs of one of them:"
+    yield ""
+    yield (
+        "| case | type | requests to a sync | played | median turn/s | quickest turn/s | played/s "
+        "| missed by |"
+    )
+    yield "|---|---|---:|---:|---:|---:|---:|---|"
+    for database, row in rows:
+        mark = "" if row["is_within"] else ": more than 15 %"
+        yield (
+            f"| {database} {row['case']} | {row['type']} | {row['per_sync']:.1f} "
+            f"| {row['per_sync_predicted']:.1f} | {row['measured_median']:,.0f} "
+            f"| {row['measured']:,.0f} | {row['predicted']:,.0f} "
+            f"| {100 * row['missed_by']:+.0f} %{mark} |"
+        )
+    took = ", ".join(f"{name[:-3].replace('_', ' ')} {value / 1000:.1f}"
+                     for name, value in rows[0][1]["costs"].items())  # fmt: skip
+    clocks = {row["type"]: f"{row['clock_ns'] / 1000:.0f} ({row['type']})" for _, row in rows}
+    yield ""
+    yield (
+        f"Microseconds of its steps: {took}. A round on the clock takes longer than a play of one "
+        f"client by {' and '.join(clocks.values())}, which all plays here have."
+    )
+    yield ""
 
 
 def _marks(found: Json) -> dict[str, str]:

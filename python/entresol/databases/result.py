@@ -90,7 +90,19 @@ def _row(case: Case, flush: str, kind: str, runs: Sequence[Run]) -> Json:
         "device_ps_each": None if unpaced is None else unpaced.device_ps / unpaced.operations,
         "unpaced_per_second": None if unpaced is None else unpaced.per_second,
         "light_syncs": medians([run.dax.get("light_syncs", 0) for run in of.values()])[0],
+        "operations_per_sync": _per_sync(list(of.values())),
+        "processor_us": {
+            who: medians([run.processor_us[who] for run in of.values()])[0]
+            for who in next(iter(of.values())).processor_us
+        },
     }  # fmt: skip
+
+
+def _per_sync(runs: Sequence[Run]) -> float | None:
+    """How many operations shared a sync, in the median."""
+    if not all(run.syncs for run in runs):
+        return None
+    return medians([run.operations / run.syncs for run in runs])[0]
 
 
 def page(found: Json) -> str:

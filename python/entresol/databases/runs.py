@@ -69,6 +69,8 @@ class Run:
     dax: Json
     took: dict[str, float]
     """Seconds of the bench's own wall clock, by what it did meanwhile."""
+    processor_us: dict[str, float] = field(default_factory=dict)
+    """Microseconds of a processor for each operation, of `tool` and `server`, where known."""
 
     @property
     def per_second(self) -> float:
@@ -290,6 +292,7 @@ class _Bed:
             after["file_system"]["syncs"] - before["file_system"]["syncs"],
             counted,
             watch.took,
+            {who: 1e6 * took / ran.operations for who, took in ran.processor.items()},
         )
 
     def kill(self, case: Case, kind: str) -> Json:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from entresol.databases.database import (
     SET_UP,
     START,
     Ask,
+    ChildWatch,
     Database,
     Mark,
     end,
@@ -83,13 +85,16 @@ class Valkey(Database):
         try:
             _ask_for_logs(folder, ask)
             mark(BEGIN)
+            before = server.processor()
+            watch = ChildWatch()
             said = output((
                 self._tool(), "-h", "127.0.0.1", "-p", str(server.port), "-t", "set", "--csv",
                 "-r", str(KEYS), "-n", str(case.operations), "-c", str(case.clients),
                 "-P", str(case.pipeline),
             ))  # fmt: skip
+            took = {"tool": watch.seconds(), "server": server.processor() - before}
             mark(END)
-            ran = redis_benchmark(said, case.operations)
+            ran = replace(redis_benchmark(said, case.operations), processor=took)
             evidence = server.digest()
         finally:
             server.stop()
@@ -171,6 +176,12 @@ class _Server:
     def digest(self) -> str:
         """Of everything that it has, and how many keys that is."""
         return f"{self.client.ask('DBSIZE')} keys, digest {self.client.ask('DEBUG', 'DIGEST')}"
+
+    def processor(self) -> float:
+        """Seconds of a processor that it has taken."""
+        lines = str(self.client.ask("INFO", "cpu")).splitlines()
+        said = dict(line.partition(":")[::2] for line in lines)
+        return float(said["used_cpu_sys"]) + float(said["used_cpu_user"])
 
     def stop(self) -> None:
         """Ends it as a user would."""

@@ -53,9 +53,9 @@ def grouped(
 
     Returns where the middle of each pair is.
     """
-    twins = any(published is not None for _, published in values.values())
+    # A series of which nothing was published has no room for it.
+    twins = {key for (_, key), (_, published) in values.items() if published is not None}
     width = 1.0 if twins else 1.7
-    pair = 2 * width if twins else width
     if log:
         axes.set_yscale("log")  # First, for a bar of zero has to know.
     middles: dict[tuple[str, str | float], float] = {}
@@ -63,10 +63,11 @@ def grouped(
     for group in groups:
         for item in series:
             ours, published = values.get((group, item.key), (None, None))
+            pair = 2 * width if item.key in twins else width
             middles[group, item.key] = start + pair / 2
             left = start + width / 2
             _bar(axes, left, width, ours, item.colour, limit, hatched=False)
-            if twins:
+            if item.key in twins:
                 _bar(axes, left + width, width, published, item.colour, limit, hatched=True)
             start += pair + 0.25
         start += GAP * 1.6

@@ -267,6 +267,7 @@ class _Run:
             cores=self.told.cores or recorded.cores, cache=self.told.cache, thinks=True,
             less=f"{recorded.fuse_ns}ns" if takes_off else None, between=recorded.between,
             decides=recorded.decides,
+            clients=None if recorded.clients is None else asdict(recorded.clients),
         )  # fmt: skip
 
 

@@ -6,6 +6,28 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Clients:
+    """Clients of one server that syncs once for all whose requests have come: the core's
+    `Clients`, in nanoseconds."""
+
+    count: int
+    pipeline: int
+    """Requests that a client sends at once."""
+    requests: int
+    """Of all."""
+    bytes: int
+    """Of a request in the server's log."""
+    receive_ns: int
+    request_ns: int
+    answer_ns: int
+    round_ns: int
+    wake_ns: int
+    sync_ns: int
+    tool_ns: int
+    tool_request_ns: int
+
+
+@dataclass(frozen=True)
 class Recorded:
     """A recording, and how it is played: with the program's own time between operations."""
 
@@ -20,5 +42,7 @@ class Recorded:
     between: tuple[str, str] | None = None
     """Names between whose lookups lies what is measured."""
     cores: int = 12
+    clients: Clients | None = None
+    """Whose requests are played instead of what was recorded between the names."""
     decides: bool = False
     """Whether results have what transparent DAX judged and decided."""

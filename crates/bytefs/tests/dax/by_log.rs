@@ -1,9 +1,9 @@
 //! Syncs that lines of the device's log answer alone.
 
 use super::drive::{
-    CALLER, Fs, append, create, eager, engine_with, formatted, run, with, with_safe_log,
+    CALLER, Fs, append, create, eager, engine_with, formatted, put, run, with, with_safe_log,
 };
-use bytefs::{DataMode, DaxAt, FormatOptions, MountOptions, Personality};
+use bytefs::{Allocate, DataMode, DaxAt, FormatOptions, MountOptions, Personality};
 use dax::Settings;
 use units::Picos;
 
@@ -104,6 +104,60 @@ fn a_block_that_is_not_flushed_makes_the_next_sync_a_usual_one() {
         wanted[100..164].fill(6);
         wanted[200..264].fill(7);
         assert!(seen == wanted, "all that was synced");
+    });
+}
+
+/// A block that a file was given holds what another file left there: lines of zeroes are written
+/// too.
+#[test]
+fn a_page_that_was_given_and_not_written_is_zero_around_what_is_written() {
+    let of = Personality::ByteFs;
+    let pages = 1024;
+    let (left, ()) = run(with_safe_log(of), async move |device, clock| {
+        let fs = formatted(&device, &clock, with(Some(eager())), of).await;
+        let old = create(&fs, b"old").await;
+        // Most of what there is, so that the next file has blocks of it wherever they are.
+        for page in 0..fs.usage().free_blocks * 9 / 10 {
+            append(&fs, old, page * 4096, &[0xaa; 4096]).await;
+        }
+        fs.fsync(old, false).await.expect("a sync");
+        fs.release(old).await.expect("it is closed");
+        let gone = fs.unlink(&CALLER, bytefs::Ino::ROOT, b"old").await;
+        gone.expect("it is removed");
+        fs.sync().await.expect("a sync");
+        let new = create(&fs, b"new").await;
+        let given = fs.fallocate(&CALLER, new, Allocate::Grow, 0, pages * 4096);
+        given.await.expect("there is room");
+        fs.sync().await.expect("a sync");
+        let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+        let mut by_log = 0;
+        for range in (0..pages / 4).step_by(8) {
+            for byte in 1..4 {
+                put(&fs, new, range * 4, byte).await;
+            }
+            let before = light();
+            append(&fs, new, (range * 4 + 1) * 4096 + 1000, &[7; 64]).await;
+            fs.fsync(new, true).await.expect("a sync");
+            by_log += light() - before;
+        }
+        assert_eq!(by_log, pages / 32, "each is light");
+    });
+    run(left.power_cycled(|| true), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(None)).await;
+        let fs = fs.expect("it is mounted");
+        let root = bytefs::Ino::ROOT;
+        let ino = fs.lookup(root, b"new").await.expect("it is there").ino;
+        let mut wanted = [0; 4096];
+        wanted[1000..1064].fill(7);
+        for range in (0..pages / 4).step_by(8) {
+            let at = (range * 4 + 1) * 4096;
+            let seen = fs.read(ino, at, 4096, false).await.expect("a read");
+            assert!(
+                seen == wanted,
+                "around what was written of page {}",
+                at / 4096
+            );
+        }
     });
 }
 

@@ -1,5 +1,6 @@
 //! Loads of file systems: simulated threads that use one in virtual time.
 mod aging;
+mod clients;
 mod draw;
 mod error;
 mod files;
@@ -14,6 +15,7 @@ mod plain;
 mod replay;
 mod result;
 mod runner;
+mod serving;
 mod sets;
 mod spec;
 mod stage;
@@ -22,6 +24,7 @@ pub(crate) mod sync;
 mod vfs;
 mod ycsb;
 
+pub use clients::Clients;
 pub use error::LoadError;
 pub use hardware::{Scale, scaled};
 pub use measure::Latency;

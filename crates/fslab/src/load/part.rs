@@ -4,6 +4,7 @@
 //! and another one when it ends; the recording then says where the part is. Threads that do little
 //! in it (a checkpointer, a clock) do not say how long it takes.
 
+use super::clients::Clients;
 use super::error::LoadError;
 use super::result::Part;
 use crate::recording::{Entry, Op};
@@ -21,6 +22,8 @@ pub struct Playing {
     pub between: Option<(String, String)>,
     /// Whether what transparent DAX decides goes into the result.
     pub decides: bool,
+    /// Clients whose requests are played instead of what lies between the names.
+    pub clients: Option<Clients>,
 }
 
 impl Playing {
@@ -77,7 +80,7 @@ pub(super) fn measured(
     })
 }
 
-fn looked_up(entries: &[Entry], wanted: &str) -> Result<usize, LoadError> {
+pub(super) fn looked_up(entries: &[Entry], wanted: &str) -> Result<usize, LoadError> {
     let is_it = |entry: &Entry| matches!(&entry.op, Op::Lookup { name, .. } if name == wanted);
     entries.iter().position(is_it).ok_or_else(|| {
         LoadError::Setting(format!(

@@ -12,6 +12,7 @@ use super::options::Kept;
 use super::part::{Playing, measured};
 use super::result::{Conditions, Decisions, LoadResult};
 use super::runner::{Bench, Files, Setup};
+use super::serving::Served;
 use super::spec::{Load, ThreadsSpec};
 use super::stage::Stage;
 use super::sync::Changes;
@@ -25,7 +26,7 @@ use std::rc::Rc;
 use units::Time;
 use vtime::{Machine, VirtualClock};
 
-type OfRun = Stage<Files, VirtualClock<DeviceEngine>>;
+pub(super) type OfRun = Stage<Files, VirtualClock<DeviceEngine>>;
 
 /// Plays a recording. The same recording on the same setup gives the same result, byte for byte.
 ///
@@ -60,19 +61,23 @@ pub fn replay(
     // Whoever records what was there has just mounted it: nothing is cached or counted.
     let files = bench.rest(files, !recording.before.is_empty())?;
     let totals = bench.totals(&files);
-    let player = Player::new(recording.entries.clone(), &numbers, playing.clone());
-    let player = Rc::new(player);
+    let mut entries = recording.entries.clone();
+    let served = Served::of(playing, &mut entries)?;
+    let player = Player::new(entries, &numbers, playing.clone());
+    let player = Rc::new(Player { served, ..player });
     if playing.decides {
         files.keep_dax_trace();
     }
-    let stage = bench.stage(&files, player.threads());
+    let stage = bench.stage(&files, player.tasks());
     play(&mut bench, &stage, &player)?;
     let mut result = bench.finish(&files, &stage, totals, conditions)?;
     if playing.decides {
         let (decisions, lost) = files.take_dax_trace();
         result.decisions = Some(Decisions::of(&decisions, lost));
     }
-    if let Some(between) = &playing.between {
+    if let Some(served) = &player.served {
+        result.part = Some(served.part());
+    } else if let Some(between) = &playing.between {
         result.part = Some(measured(between, &player.entries, &player.spans.borrow())?);
     }
     Ok(result)
@@ -108,13 +113,23 @@ fn play(bench: &mut Bench, stage: &Rc<OfRun>, player: &Rc<Player>) -> Result<(),
             stage.end_one();
         });
     }
+    if player.served.is_some() {
+        let (stage, player) = (Rc::clone(stage), Rc::clone(player));
+        bench.machine.spawn("server", async move {
+            if let Err(why) = player.serve(&stage).await {
+                stage.fail(why);
+                player.fail();
+            }
+            stage.end_one();
+        });
+    }
     bench.spawn_write_back(stage);
     bench.machine.run()?;
     stage.outcome().map(drop)
 }
 
 /// Operations, and which of them are over.
-struct Player {
+pub(super) struct Player {
     entries: Vec<Entry>,
     wanted: Vec<Vec<usize>>,
     /// Begin and end of those that are over.
@@ -125,7 +140,9 @@ struct Player {
     numbers: Rc<RefCell<BTreeMap<u32, Ino>>>,
     /// By thread and directory: where its last names ended.
     listed: RefCell<BTreeMap<(u32, u32), u64>>,
-    playing: Playing,
+    pub(super) playing: Playing,
+    /// What is played between the names instead of what was recorded.
+    served: Option<Served>,
 }
 
 /// What an operation gave.
@@ -169,12 +186,35 @@ impl Player {
             listed: RefCell::default(),
             entries,
             playing,
+            served: None,
         }
     }
 
     fn threads(&self) -> u32 {
         let numbers = self.entries.iter().map(|entry| entry.thread + 1);
         numbers.max().unwrap_or(0).max(1)
+    }
+
+    /// Threads, and the server of clients.
+    fn tasks(&self) -> u32 {
+        self.threads() + u32::from(self.served.is_some())
+    }
+
+    /// Serves clients, behind the name that says that they begin.
+    async fn serve(&self, stage: &OfRun) -> Result<(), LoadError> {
+        let Some(served) = &self.served else {
+            return Ok(());
+        };
+        let begins = || {
+            let has_begun = self.spans.borrow()[served.begin].is_some();
+            (has_begun || self.has_failed.get()).then_some(())
+        };
+        self.changes.until(begins).await;
+        if !self.has_failed.get() {
+            served.all(self, stage).await?;
+        }
+        self.changes.tell();
+        Ok(())
     }
 
     fn fail(&self) {
@@ -199,6 +239,7 @@ impl Player {
                 let can = self.wanted[number]
                     .iter()
                     .all(|other| over[*other].is_some());
+                let can = can && self.served.as_ref().is_none_or(|of| of.is_next(number));
                 (can || self.has_failed.get()).then_some(())
             };
             self.changes.until(is_free).await;
@@ -213,7 +254,7 @@ impl Player {
         Ok(())
     }
 
-    async fn operation(
+    pub(super) async fn operation(
         &self,
         stage: &OfRun,
         number: usize,

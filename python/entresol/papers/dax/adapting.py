@@ -71,7 +71,7 @@ def reactivity(results: Results) -> polars.DataFrame:
     for kind in POLICIES:
         for seconds in DELAYS:
             run = results.benches.get(_changing(kind, seconds))
-            kept = [] if run is None else run["decisions"]["kept"]
+            kept = runs.decisions(run)
             for step, (change, events) in STEPS.items():
                 found = _spans(kept, change, events)
                 value = fmean(found) if found else None

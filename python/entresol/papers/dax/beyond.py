@@ -255,8 +255,8 @@ def draw_unchanged(frame: polars.DataFrame) -> Figure:
 
 SECONDS = (5, 10, 20, 30, 45, 60, 90)
 HOLDERS = {
-    "ratio, G = 9": (Policy(), COLOURS[HYBRID]),
-    "ratio, G = 4": (Policy(order=4), "#f4a940"),
+    "thesis's, G = 9": (Policy(), COLOURS[HYBRID]),
+    "thesis's, G = 4": (Policy(order=4), "#f4a940"),
     "looks ahead, G = 9": (Policy(PREDICT), COLOURS[PREDICT]),
     "looks ahead, G = 4": (Policy(PREDICT, order=4), "#62b9e2"),
     "adapts, G = 9": (Policy(ADAPTIVE), COLOURS[ADAPTIVE]),
@@ -327,8 +327,7 @@ def decisions(results: Results) -> polars.DataFrame:
     """The ratio by time, and what was decided."""
     rows = Rows()
     run = results.benches.get(_decided())
-    kept = [] if run is None else run["decisions"]["kept"]
-    for each in kept:
+    for each in runs.decisions(run):
         if each["ratio_percent"] is None or each["event"] not in EVENTS:
             continue
         rows.add(OSCILLATING, each["event"], "ratio_percent", float(each["ratio_percent"]),

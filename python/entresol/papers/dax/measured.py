@@ -57,6 +57,16 @@ def _rate(folder: str, database: str, case: str, kind: str) -> float | None:
     return next((found[name] for name in names if name in found), None)
 
 
+def clients_gain(folder: str, count: int, pipeline: int) -> float | None:
+    """What so many clients of Valkey gained on the clock."""
+    case = {"database": "valkey", "variant": "always", "clients": count, "pipeline": pipeline}
+    for row in _cases(folder):
+        is_it = row["type"] == runs.HYBRID and row["flush"] == runs.FLUSH
+        if is_it and row["over_default"] and case.items() <= row["case"].items():
+            return float(row["over_default"]["median"])
+    return None
+
+
 def rates(name: str, results: Results) -> polars.DataFrame:
     """Rates of each case and type, and over `default`."""
     database, cases = SHOWN[name]

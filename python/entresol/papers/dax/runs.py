@@ -11,12 +11,13 @@ from functools import cache
 from typing import Any
 
 from entresol import papers
+from entresol.core import Json
 from entresol.databases.database import BEGIN, END
 from entresol.databases.drive import PERSONALITY, PMEM, PRESET, SIZE
 from entresol.figures.plan import Bench, Results, Scale, Settings, quotient
 from entresol.figures.published import Published
 from entresol.figures.recordings import Recorded
-from entresol.papers.dax import sharing, synthetic
+from entresol.papers.dax import clients, synthetic
 
 NAME = "dax"
 VALKEY, PIPELINED, POSTGRESQL, ROCKSDB = "valkey", "valkey-10", "postgresql", "rocksdb"
@@ -28,8 +29,6 @@ TITLES = {
 SCALES = {"small": Scale("", shrink=1, bench=0.4)}
 """Recordings have the size that they had."""
 OSCILLATING, MIXED = "oscillating", "mixed"
-SHARED = "valkey-shared"
-"""Before how many requests share a sync."""
 FLUSH = "1ms"
 DEFAULT, HYBRID, PREDICT, ADAPTIVE = "default", "hybrid", "predict", "adaptive"
 COLOURS = {DEFAULT: "#33608f", HYBRID: "#d55e00", PREDICT: "#2a9264", ADAPTIVE: "#8a5fa8"}
@@ -58,11 +57,10 @@ def recorded(workload: str) -> Recorded | None:
         return Recorded(synthetic.oscillating(), 0, decides=True)
     if workload.startswith(f"{MIXED}-"):
         return Recorded(synthetic.mixed(int(workload.removeprefix(f"{MIXED}-"))), 0)
-    requests = workload.removeprefix(f"{SHARED}-")
-    if requests != workload and requests.isdecimal() and 0 < int(requests) <= sharing.MOST:
-        one, ten = recorded(VALKEY), recorded(PIPELINED)
-        assert one is not None and ten is not None, "they come with the room"
-        return sharing.shared(one, ten, int(requests))
+    if workload.startswith(clients.PREFIX):
+        one = recorded(VALKEY)
+        assert one is not None, "it comes with the room"
+        return clients.recorded(workload, one)
     if workload not in manifest():
         return None
     of = manifest()[workload]
@@ -129,6 +127,17 @@ def gain(
     # What is told of DAX is nothing to a run without it.
     plain = [each for each in more if not each.startswith("fs.dax")]
     return quotient(mine, rate(results, bench(load, WITHOUT, flush, plain)))
+
+
+def decisions(run: Json | None) -> list[Json]:
+    """What transparent DAX judged and decided in a play: all of it, or it would say when something
+    was decided that was so before."""
+    if run is None:
+        return []
+    found = run["decisions"]
+    assert found["lost"] == 0, f"{found['lost']} decisions of a play are lost: play a shorter one"
+    kept: list[Json] = found["kept"]
+    return kept
 
 
 def lead(_settings: Settings) -> str:
