@@ -30,7 +30,8 @@ impl Workload {
     /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
     /// protects when its power goes, every other time of these on flash that fails. Every other
     /// time of one of the rest transactions reserve room, and of the other few pages are
-    /// rewritten, or the log alone is protected.
+    /// rewritten, pages are fetched ahead, the log alone or all frames are protected, or flash takes
+    /// hardly anything any more.
     pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
             2 | 5 => (Self::on_failing_flash(seed, step_count), 1),
@@ -38,14 +39,16 @@ impl Workload {
             // Twenty times as long, and so much thinner that it has as many cuts as the others.
             4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
             0 if seed % 12 == 6 => (Self::reserving(seed, step_count), 1),
-            1 if seed % 12 == 7 => (Self::rewriting(seed, step_count), 1),
             // Not among the first, by which planted bugs are counted.
+            1 if seed > 24 && seed % 24 == 19 => (Self::fetching_ahead(seed, step_count), 1),
+            1 if seed % 12 == 7 => (Self::rewriting(seed, step_count), 1),
             1 if seed > 24 && seed % 24 == 13 => {
                 (Self::with_safe_log(seed, step_count, seed % 48 == 13), 1)
             }
-            1 if seed > 24 && seed % 24 == 1 => {
-                (Self::with_safe_frames(seed, step_count, seed % 48 == 1), 1)
-            }
+            1 if seed > 24 && seed % 24 == 1 => match seed / 24 % 3 {
+                0 => (Self::at_a_standstill(seed, step_count), 1),
+                nth => (Self::with_safe_frames(seed, step_count, nth == 2), 1),
+            },
             _ => (Self::random(seed, step_count), 1),
         }
     }
@@ -118,6 +121,41 @@ impl Workload {
             ..Draw::new(random, &device)
         };
         draw.workload(device, step_count)
+    }
+
+    /// As [`Workload::random`], on a device that fetches ahead: pages beside each other are read and
+    /// written, every other time on flash that fails.
+    pub fn fetching_ahead(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/ahead");
+        let device = Device::fetching_ahead(&mut random);
+        let draw = Draw {
+            faults: if random.below(2) == 0 { 2 } else { 0 },
+            hot_pages: 4,
+            ..Draw::new(random, &device)
+        };
+        draw.workload(device, step_count)
+    }
+
+    /// Every page is written, and then flash takes hardly anything any more: what is drained does
+    /// not get there. On a device without a log whose frames survive, and every third time on any
+    /// one.
+    pub fn at_a_standstill(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/standstill");
+        let device = match random.below(3) {
+            0 => Device::random(&mut random),
+            _ => Device::with_safe_frames(&mut random),
+        };
+        let mut draw = Draw {
+            flushes: true,
+            ..Draw::new(random, &device)
+        };
+        let fill = (0..draw.pages).flat_map(|page| {
+            let is_through = false;
+            [Step::WritePage { page, is_through }, Step::Settle]
+        });
+        let mut steps: Vec<Step> = fill.collect();
+        steps.extend((0..step_count).map(|_| draw.failing_step()));
+        Self { device, steps }
     }
 
     /// On a device whose every page is written, and then again and again all over the place: most
@@ -298,6 +336,18 @@ impl Draw {
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },
+        }
+    }
+
+    /// A step on flash that fails more often than not.
+    fn failing_step(&mut self) -> Step {
+        match self.below(100) {
+            0..24 => Step::Fail {
+                die: DieId::new(self.below(self.dies)),
+            },
+            24..28 => Step::Drain,
+            28..34 => Step::Settle,
+            _ => self.step(),
         }
     }
 
