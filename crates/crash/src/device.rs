@@ -203,10 +203,11 @@ impl Device {
         };
         let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
         Self {
-            frames: pick(&[2, 3, 4]),
+            frames: pick(&[2, 2, 3]),
+            buffers: pick(&[1, 1, 2]),
             cacheless: 0,
             prefetch: pick(&[1, 1, 2]),
-            first_use: pick(&[1, 1, 0]),
+            first_use: pick(&[1, 1, 1, 0]),
             ..base
         }
     }

@@ -123,17 +123,18 @@ impl Workload {
         draw.workload(device, step_count)
     }
 
-    /// As [`Workload::random`], on a device that fetches ahead: pages beside each other are read and
-    /// written, every other time on flash that fails.
+    /// On a device that fetches ahead: every page is written, and then pages beside each other are
+    /// read and written while others have the buffers, every fourth time on flash that fails.
     pub fn fetching_ahead(seed: u64, step_count: usize) -> Self {
         let mut random = Stream::new(seed, "crash/ahead");
         let device = Device::fetching_ahead(&mut random);
-        let draw = Draw {
-            faults: if random.below(2) == 0 { 2 } else { 0 },
-            hot_pages: 4,
+        let mut draw = Draw {
+            faults: if random.below(4) == 0 { 2 } else { 0 },
             ..Draw::new(random, &device)
         };
-        draw.workload(device, step_count)
+        let mut steps = draw.fill();
+        steps.extend((0..step_count).map(|_| draw.step_beside()));
+        Self { device, steps }
     }
 
     /// Every page is written, and then flash takes hardly anything any more: what is drained does
@@ -149,11 +150,7 @@ impl Workload {
             flushes: true,
             ..Draw::new(random, &device)
         };
-        let fill = (0..draw.pages).flat_map(|page| {
-            let is_through = false;
-            [Step::WritePage { page, is_through }, Step::Settle]
-        });
-        let mut steps: Vec<Step> = fill.collect();
+        let mut steps = draw.fill();
         steps.extend((0..step_count).map(|_| draw.failing_step()));
         Self { device, steps }
     }
@@ -171,11 +168,7 @@ impl Workload {
             bursts,
             ..Draw::new(random, &device)
         };
-        let fill = (0..draw.pages).flat_map(|page| {
-            let is_through = false;
-            [Step::WritePage { page, is_through }, Step::Settle]
-        });
-        let mut steps: Vec<Step> = fill.collect();
+        let mut steps = draw.fill();
         steps.extend((0..step_count).map(|_| draw.overwriting_step()));
         Self { device, steps }
     }
@@ -258,6 +251,15 @@ impl Draw {
         Workload { device, steps }
     }
 
+    /// Every page is written.
+    fn fill(&self) -> Vec<Step> {
+        let fill = (0..self.pages).flat_map(|page| {
+            let is_through = false;
+            [Step::WritePage { page, is_through }, Step::Settle]
+        });
+        fill.collect()
+    }
+
     fn below(&mut self, bound: u32) -> u32 {
         self.random.below(bound.into()) as u32
     }
@@ -336,6 +338,36 @@ impl Draw {
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },
+        }
+    }
+
+    /// A line of the page of the last one, or of the next page.
+    fn line_beside(&mut self) -> u32 {
+        let page = (self.last_line / self.page_lines + self.below(2)) % self.pages;
+        self.last_line = page * self.page_lines + self.below(self.page_lines);
+        self.last_line
+    }
+
+    /// A step on pages one behind the other.
+    fn step_beside(&mut self) -> Step {
+        match self.below(100) {
+            0..16 => Step::Read {
+                line: self.line_beside(),
+                count: 1,
+            },
+            16..40 => Step::Write {
+                line: self.line_beside(),
+                count: 1,
+                tx: TxId::NONE,
+            },
+            40..54 => Step::WritePage {
+                page: self.below(self.pages),
+                is_through: false,
+            },
+            54..74 => Step::Finish {
+                die: DieId::new(self.below(self.dies)),
+            },
+            _ => self.step(),
         }
     }
 
