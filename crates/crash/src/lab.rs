@@ -358,8 +358,8 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         self.check_copies(counted)
     }
 
-    /// With nothing under way a drain is over, unless there is a standstill. Behind it only lines of
-    /// open transactions count.
+    /// With nothing under way a drain is over, unless there is a standstill. Behind it only lines
+    /// of open transactions count.
     fn check_drain(&mut self) -> Result<(), String> {
         let controller = &self.powered.controller;
         if controller.empties_log() {

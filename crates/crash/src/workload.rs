@@ -30,8 +30,8 @@ impl Workload {
     /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
     /// protects when its power goes, every other time of these on flash that fails. Every other
     /// time of one of the rest transactions reserve room, and of the other few pages are
-    /// rewritten, pages are fetched ahead, the log alone or all frames are protected, or flash takes
-    /// hardly anything any more.
+    /// rewritten, pages are fetched ahead, the log alone or all frames are protected, or flash
+    /// takes hardly anything any more.
     pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
             2 | 5 => (Self::on_failing_flash(seed, step_count), 1),

@@ -18,9 +18,9 @@ pub struct Recovered {
     pub lines: u64,
     /// Commits in the log of transactions.
     pub commits: u64,
-    /// Accounted time: an access to device DRAM for each header of a slot, buffer or frame, for each
-    /// line of 64 B of the TxLog and for each line that is copied into a frame, one more where it
-    /// comes from a buffer, and an access to the index for each line.
+    /// Accounted time: an access to device DRAM for each header of a slot, buffer or frame, for
+    /// each line of 64 B of the TxLog and for each line that is copied into a frame, one more where
+    /// it comes from a buffer; and an access to the index for each line of the log.
     pub scan: Picos,
 }
 

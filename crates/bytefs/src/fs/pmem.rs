@@ -320,9 +320,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Has a file that has frames be known, so that these may be taken. One that the device does not
-    /// give, or that is damaged, keeps its frames, and the file system goes on: the sync that lacks
-    /// them is of another file, and changes nothing of this one.
+    /// Has a file that has frames be known, so that these may be taken. One that the device does
+    /// not give, or that is damaged, keeps its frames, and the file system goes on: the sync that
+    /// lacks them is of another file, and changes nothing of this one.
     async fn know(&self, ino: Ino) {
         let known = self.run(|tx| match tx.need_regular(ino) {
             Err(Stop::Damaged(what)) => {
