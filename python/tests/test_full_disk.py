@@ -144,6 +144,7 @@ def _wait_until_told(server: Server, image: Path) -> None:
     ("preset", "settings", "size", "kept"),
     [
         ("cxl", ("ssd.log.size=512KiB",), "10m", "everything acknowledged"),
+        ("bytefs-cache", (), "10m", "every block acknowledged, and what was persisted"),
         ("consumer-tlc", (), "7m", "everything that was flushed"),
     ],
 )

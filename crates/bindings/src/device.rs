@@ -140,6 +140,8 @@ fn device_fsck(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         "logged_lines": found.logged_lines,
         "uncommitted_lines": found.uncommitted_lines,
         "buffered_pages": found.buffered_pages,
+        "framed_pages": found.framed_pages,
+        "partly_framed_pages": found.partly_framed_pages,
         "committed_transactions": found.committed_transactions,
         "used_blocks": found.used_blocks,
         "retired_blocks": found.retired_blocks,

@@ -56,6 +56,10 @@ pub struct Device {
     /// (2); log and page buffers have one (0); or there is no log, and page buffers and frames have
     /// one (3).
     pub no_battery: u32,
+    /// Pages behind one that is missed which are fetched ahead.
+    pub prefetch: u32,
+    /// The first use of a page that was fetched ahead counts as a miss (1) or does not (0).
+    pub first_use: u32,
 }
 
 /// An entry of the TxLog (ByteFS §4.3).
@@ -87,6 +91,8 @@ impl Default for Device {
             ack_programmed: 0,
             tx_log: 0,
             no_battery: 0,
+            prefetch: 0,
+            first_use: 0,
         }
     }
 }
@@ -118,6 +124,8 @@ impl Device {
             tx_log: pick(&[0, 1, 1, 2, 8]),
             no_battery: 0,
             page_units: pick(&[1, 1, 2, 4]),
+            prefetch: 0,
+            first_use: 0,
         }
         .with_room()
     }
@@ -185,6 +193,25 @@ impl Device {
         }
     }
 
+    /// One of many that fetches pages ahead, with so few frames that what comes drives out what was
+    /// just used, and with whatever battery.
+    pub fn fetching_ahead(random: &mut Stream) -> Self {
+        let base = match random.below(4) {
+            0 => Self::random(random),
+            1 => Self::unprotected(random),
+            _ => Self::with_safe_frames(random),
+        };
+        let mut pick = |from: &[u32]| from[random.below(from.len() as u64) as usize];
+        Self {
+            frames: pick(&[2, 2, 3]),
+            buffers: pick(&[1, 1, 2]),
+            cacheless: 0,
+            prefetch: pick(&[1, 1, 2]),
+            first_use: pick(&[1, 1, 1, 0]),
+            ..base
+        }
+    }
+
     /// Whether buffers are lost with the power.
     pub fn loses_buffers(&self) -> bool {
         !self.protection().keeps_buffers()
@@ -226,11 +253,13 @@ impl Device {
             ack_programmed: 0,
             tx_log: 0,
             no_battery: 0,
+            prefetch: 0,
+            first_use: 0,
         }
     }
 
     /// Every key with the place of its value, in the order of the script.
-    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 19] {
+    pub(crate) fn fields_mut(&mut self) -> [(&'static str, &mut u32); 21] {
         [
             ("page_lines", &mut self.page_lines),
             ("half_lines", &mut self.half_lines),
@@ -251,6 +280,8 @@ impl Device {
             ("ack_programmed", &mut self.ack_programmed),
             ("tx_log", &mut self.tx_log),
             ("no_battery", &mut self.no_battery),
+            ("prefetch", &mut self.prefetch),
+            ("first_use", &mut self.first_use),
         ]
     }
 
@@ -269,6 +300,9 @@ impl Device {
                 // These need a log.
                 "cacheless" | "skip_list" | "half_lines" if !self.has_log() => 0..=0,
                 "ack_programmed" | "cacheless" | "skip_list" => 0..=1,
+                "first_use" if self.prefetch == 0 => 0..=0,
+                "first_use" => 0..=1,
+                "prefetch" => 0..=8,
                 "no_battery" => 0..=3,
                 "tx_log" if !self.has_log() => 0..=0,
                 "tx_log" => 0..=64,
@@ -393,9 +427,12 @@ impl Device {
                 remembers: false,
             },
             prefetch: PrefetchConfig {
-                kind: PrefetcherKind::None,
-                pages: 0,
-                on_first_use: false,
+                kind: match self.prefetch {
+                    0 => PrefetcherKind::None,
+                    _ => PrefetcherKind::NextN,
+                },
+                pages: self.prefetch,
+                on_first_use: self.first_use == 1,
                 reserve: 0,
                 streams: 1,
                 regions: 1,
@@ -464,6 +501,7 @@ mod tests {
                 Device::random(&mut random),
                 Device::with_safe_log(&mut random),
                 Device::with_safe_frames(&mut random),
+                Device::fetching_ahead(&mut random),
             ] {
                 assert_eq!(device.problems(), Vec::<String>::new(), "{device:?}");
                 assert!(device.page_count() >= 2);

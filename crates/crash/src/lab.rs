@@ -14,7 +14,7 @@ use crate::token::Token;
 use crate::workload::Workload;
 use core::ops::Range;
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
-use firmware::{Answer, Durable, LogIndexKind, Refusal, Request, RequestOp, Response};
+use firmware::{Answer, Durable, LogIndexKind, LoggedLine, Refusal, Request, RequestOp, Response};
 use std::collections::BTreeMap;
 use units::{DieId, LineAddr, LineInPage, Lpa, RequestId, TxId};
 
@@ -78,6 +78,8 @@ pub struct Lab<'a, I> {
     step: usize,
     next_token: u32,
     outstanding: [bool; REQUESTS],
+    /// What was written was to be drained, and nothing was answered for since.
+    is_drained: bool,
     options: Options,
 }
 
@@ -132,6 +134,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             step: 0,
             next_token: 1,
             outstanding: [false; REQUESTS],
+            is_drained: false,
         }
     }
 
@@ -152,6 +155,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 self.take_if_any(event)
             }
             Step::Drain => {
+                self.is_drained = true;
                 let event = self.powered.drain();
                 self.take(event)
             }
@@ -317,7 +321,8 @@ impl<'a, I: LogIndex> Lab<'a, I> {
                 if !self.oracle.is_idle() {
                     return Err(self.finding("a request is never answered".into()));
                 }
-                return self.check_leaks().map_err(|what| self.finding(what));
+                let checked = self.check_leaks().and_then(|()| self.check_drain());
+                return checked.map_err(|what| self.finding(what));
             };
             self.take(event)?;
         }
@@ -329,7 +334,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     fn check_leaks(&mut self) -> Result<(), String> {
         self.powered.controller.audit();
         let known = self.powered.controller.logged_lines();
-        let is_stuck = self.powered.controller.health().is_stuck;
+        let is_stuck = self.powered.controller.is_stuck();
         let tables = &self.powered.machine().media().tables;
         if let Some((buffer, page)) = tables.buffered().next().filter(|_| !is_stuck) {
             return Err(format!(
@@ -351,6 +356,29 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             ));
         }
         self.check_copies(counted)
+    }
+
+    /// With nothing under way a drain is over, unless there is a standstill. Behind it only lines
+    /// of open transactions count.
+    fn check_drain(&mut self) -> Result<(), String> {
+        let controller = &self.powered.controller;
+        if controller.empties_log() {
+            return match controller.is_stuck() {
+                true => Ok(()),
+                false => Err("a drain is never over".to_owned()),
+            };
+        }
+        let tables = &self.powered.machine().media().tables;
+        let framed = tables.framed().next().filter(|_| self.is_drained);
+        if let Some((frame, kept)) = framed {
+            return Err(format!("{frame} counts for {} behind a drain", kept.lpa));
+        }
+        let mut logged = tables.logged().filter(|_| self.is_drained);
+        let is_open = |line: &LoggedLine| line.tx != TxId::NONE && !tables.is_committed(line.tx);
+        match logged.find(|(_, line)| !is_open(line)) {
+            Some((slot, line)) => Err(format!("{slot} counts for {} behind a drain", line.lpa)),
+            None => Ok(()),
+        }
     }
 
     /// Of a line one slot counts, and of one that is open another at most, which is committed. A
@@ -409,6 +437,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         };
         let asked = asked.map_err(|what| self.finding(what))?;
         self.outstanding[id.index()] = false;
+        self.is_drained &= matches!(asked, Asked::Read { .. } | Asked::Flush);
         self.tally.activity.note(&asked, response.answer);
         if let Answer::Refused(Refusal::UnknownTransaction | Refusal::Unsupported) = response.answer
         {
@@ -498,6 +527,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         self.tally.activity.add(&self.powered.controller);
         self.powered = powered;
         self.outstanding = [false; REQUESTS];
+        self.is_drained = false;
         Ok(())
     }
 }

@@ -8,8 +8,8 @@ use crate::media::Media;
 use crate::power_cutter::{Cuttable, InFlight};
 use crate::token::Token;
 use firmware::{
-    BufferId, Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform,
-    PowerLossProtection, Record, Response, Timer, Work, WorkCosts,
+    Cell, NandCommand, NandFault, NandOp, NandTag, PagePlace, Platform, PowerLossProtection,
+    Record, Response, Timer, Work, WorkCosts,
 };
 use std::collections::{BTreeMap, VecDeque};
 use units::{Bytes, DieId, FlashGeometry, LineInPage, LineMask, Lpa, Ppa, RequestId, Time};
@@ -356,10 +356,23 @@ impl Cuttable for Machine {
         Some(media)
     }
 
-    fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media {
-        let mut media = self.media.clone();
-        media.tear_buffer(to.index(), lines);
+    fn cut_in_page(&mut self, to: PagePlace, lines: LineMask) -> Option<Media> {
+        // A cut that leaves nothing of it would leave what one before it leaves.
+        let is_kept = match to {
+            PagePlace::Buffer(_) => true,
+            PagePlace::Frame(_) => self.protection.keeps_frames(),
+            _ => false,
+        };
+        let mut media = is_kept.then(|| self.media.clone())?;
+        let page = match to {
+            PagePlace::Buffer(buffer) => media.buffer_mut(buffer.index()),
+            PagePlace::Frame(frame) => media.frame_mut(frame.index()),
+            _ => return None,
+        };
+        for line in lines.iter() {
+            page[line.index()] = Token::GARBAGE;
+        }
         media.lose(self.protection);
-        media
+        Some(media)
     }
 }

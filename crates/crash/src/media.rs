@@ -4,7 +4,7 @@ use crate::flash::Flash;
 use crate::tables::Tables;
 use crate::token::{Digest, Token};
 use firmware::{BufferedPage, Durable, LoggedLine, PowerLossProtection, WriteOrder};
-use units::{LineMask, Lpa, PageSize};
+use units::{Lpa, PageSize};
 
 /// Flash, battery-backed bytes and the tables that give them their meaning.
 #[derive(Clone, Debug)]
@@ -137,12 +137,10 @@ impl Media {
         &mut self.buffers[buffer * lines..(buffer + 1) * lines]
     }
 
-    /// Leaves a buffer as a copy of these lines leaves it that was cut short.
-    pub fn tear_buffer(&mut self, buffer: usize, lines: LineMask) {
-        let page = self.buffer_mut(buffer);
-        for line in lines.iter() {
-            page[line.index()] = Token::GARBAGE;
-        }
+    /// The lines of a frame.
+    pub fn frame_mut(&mut self, frame: usize) -> &mut [Token] {
+        let lines = usize::from(self.page.line_count());
+        &mut self.frames[frame * lines..(frame + 1) * lines]
     }
 }
 

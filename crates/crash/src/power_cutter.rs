@@ -5,9 +5,7 @@
 //! is one before the next.
 
 use crate::media::Media;
-use firmware::{
-    BufferId, Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Work,
-};
+use firmware::{Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Work};
 use units::{Bytes, LineMask, Lpa, Ppa, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
@@ -71,8 +69,8 @@ pub trait Cuttable: Platform {
     fn cut(&mut self, in_flight: InFlight) -> Media;
     /// What a cut leaves in the middle of a copy to this cell, if the cell survives.
     fn cut_in_line(&mut self, to: Cell) -> Option<Media>;
-    /// What a cut leaves in the middle of a copy of these lines to a buffer.
-    fn cut_in_page(&mut self, to: BufferId, lines: LineMask) -> Media;
+    /// What a cut leaves in the middle of a copy of these lines there, if the place survives.
+    fn cut_in_page(&mut self, to: PagePlace, lines: LineMask) -> Option<Media>;
 }
 
 /// Where in the work of a step the power was cut.
@@ -246,9 +244,8 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
     fn copy_page(&mut self, from: PagePlace, to: PagePlace, lines: LineMask) {
         self.cut_before();
         if self.cuts_now()
-            && let PagePlace::Buffer(buffer) = to
+            && let Some(media) = self.inner.cut_in_page(to, lines)
         {
-            let media = self.inner.cut_in_page(buffer, lines);
             self.push(true, InFlight::Pending, media);
         }
         self.act(|inner| inner.copy_page(from, to, lines));

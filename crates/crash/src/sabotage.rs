@@ -339,6 +339,10 @@ impl<P: Platform> Sabotage<P> {
             (Bug::FramedForgotten, Action::Record(Record::Framed(..) | Record::FramedMore(..)))
             | (Bug::FramedMoreForgotten, Action::Record(Record::FramedMore(..)))
             | (Bug::UnframedForgotten, Action::Record(Record::Unframed(_))) => {}
+            (Bug::FrameWrittenWhole, Action::CopyLine(_, Cell::Page(frame, _))) if is_to_frame => {
+                self.pass(action);
+                self.pass(Action::CopyPage(frame, frame, self.all_lines));
+            }
             (Bug::FramedBeforeCopy, _) if is_to_frame => self.held.push(action),
             (Bug::FramedBeforeCopy, Action::Record(Record::Framed(..)) | Action::Respond(_)) => {
                 self.pass(action);

@@ -58,6 +58,8 @@ pub struct Activity {
     pub oversized: u64,
     /// Pages trimmed.
     pub trims: u64,
+    /// Pages that were fetched ahead and asked for behind it.
+    pub used_prefetches: u64,
     /// Lives that ended in a power cut.
     pub power_cuts: u64,
     /// Lives that ended while flash had no room for what was accepted.
@@ -66,7 +68,7 @@ pub struct Activity {
 
 impl Activity {
     /// All of it, with names.
-    pub fn counts(&self) -> [(&'static str, u64); 15] {
+    pub fn counts(&self) -> [(&'static str, u64); 16] {
         [
             ("compactions", self.compactions),
             ("erases", self.erases),
@@ -81,6 +83,7 @@ impl Activity {
             ("conflicts", self.conflicts),
             ("oversized", self.oversized),
             ("trims", self.trims),
+            ("used_prefetches", self.used_prefetches),
             ("power_cuts", self.power_cuts),
             ("standstills", self.standstills),
         ]
@@ -110,7 +113,8 @@ impl Activity {
         self.migrations += own.migrated_lines;
         self.commit_stalls += own.commit_stalls;
         self.trims += own.trims;
-        self.standstills += u64::from(controller.health().is_stuck);
+        self.used_prefetches += own.prefetches_useful;
+        self.standstills += u64::from(controller.is_stuck());
         self.erases += flash.erases;
         self.moves += flash.gc_programs;
     }

@@ -30,7 +30,8 @@ impl Workload {
     /// six, two are on flash that fails, one on flash that is full, one on a device that nothing
     /// protects when its power goes, every other time of these on flash that fails. Every other
     /// time of one of the rest transactions reserve room, and of the other few pages are
-    /// rewritten, or the log alone is protected.
+    /// rewritten, pages are fetched ahead, the log alone or all frames are protected, or flash
+    /// takes hardly anything any more.
     pub fn of_campaign(seed: u64, step_count: usize) -> (Self, u32) {
         match seed % 6 {
             2 | 5 => (Self::on_failing_flash(seed, step_count), 1),
@@ -38,14 +39,16 @@ impl Workload {
             // Twenty times as long, and so much thinner that it has as many cuts as the others.
             4 => (Self::on_full_flash(seed, 20 * step_count), FULL_ONE_OF),
             0 if seed % 12 == 6 => (Self::reserving(seed, step_count), 1),
-            1 if seed % 12 == 7 => (Self::rewriting(seed, step_count), 1),
             // Not among the first, by which planted bugs are counted.
+            1 if seed > 24 && seed % 24 == 19 => (Self::fetching_ahead(seed, step_count), 1),
+            1 if seed % 12 == 7 => (Self::rewriting(seed, step_count), 1),
             1 if seed > 24 && seed % 24 == 13 => {
                 (Self::with_safe_log(seed, step_count, seed % 48 == 13), 1)
             }
-            1 if seed > 24 && seed % 24 == 1 => {
-                (Self::with_safe_frames(seed, step_count, seed % 48 == 1), 1)
-            }
+            1 if seed > 24 && seed % 24 == 1 => match seed / 24 % 3 {
+                0 => (Self::at_a_standstill(seed, step_count), 1),
+                nth => (Self::with_safe_frames(seed, step_count, nth == 2), 1),
+            },
             _ => (Self::random(seed, step_count), 1),
         }
     }
@@ -120,6 +123,38 @@ impl Workload {
         draw.workload(device, step_count)
     }
 
+    /// On a device that fetches ahead: every page is written, and then pages beside each other are
+    /// read and written while others have the buffers, every fourth time on flash that fails.
+    pub fn fetching_ahead(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/ahead");
+        let device = Device::fetching_ahead(&mut random);
+        let mut draw = Draw {
+            faults: if random.below(4) == 0 { 2 } else { 0 },
+            ..Draw::new(random, &device)
+        };
+        let mut steps = draw.fill();
+        steps.extend((0..step_count).map(|_| draw.step_beside()));
+        Self { device, steps }
+    }
+
+    /// Every page is written, and then flash takes hardly anything any more: what is drained does
+    /// not get there. On a device without a log whose frames survive, and every third time on any
+    /// one.
+    pub fn at_a_standstill(seed: u64, step_count: usize) -> Self {
+        let mut random = Stream::new(seed, "crash/standstill");
+        let device = match random.below(3) {
+            0 => Device::random(&mut random),
+            _ => Device::with_safe_frames(&mut random),
+        };
+        let mut draw = Draw {
+            flushes: true,
+            ..Draw::new(random, &device)
+        };
+        let mut steps = draw.fill();
+        steps.extend((0..step_count).map(|_| draw.failing_step()));
+        Self { device, steps }
+    }
+
     /// On a device whose every page is written, and then again and again all over the place: most
     /// of what it does is to move pages. Every third one has no battery, every other one flash
     /// that fails, if seldom, or in bursts.
@@ -133,11 +168,7 @@ impl Workload {
             bursts,
             ..Draw::new(random, &device)
         };
-        let fill = (0..draw.pages).flat_map(|page| {
-            let is_through = false;
-            [Step::WritePage { page, is_through }, Step::Settle]
-        });
-        let mut steps: Vec<Step> = fill.collect();
+        let mut steps = draw.fill();
         steps.extend((0..step_count).map(|_| draw.overwriting_step()));
         Self { device, steps }
     }
@@ -220,6 +251,15 @@ impl Draw {
         Workload { device, steps }
     }
 
+    /// Every page is written.
+    fn fill(&self) -> Vec<Step> {
+        let fill = (0..self.pages).flat_map(|page| {
+            let is_through = false;
+            [Step::WritePage { page, is_through }, Step::Settle]
+        });
+        fill.collect()
+    }
+
     fn below(&mut self, bound: u32) -> u32 {
         self.random.below(bound.into()) as u32
     }
@@ -298,6 +338,48 @@ impl Draw {
             _ => Step::Finish {
                 die: DieId::new(self.below(self.dies)),
             },
+        }
+    }
+
+    /// A line of the page of the last one, or of the next page.
+    fn line_beside(&mut self) -> u32 {
+        let page = (self.last_line / self.page_lines + self.below(2)) % self.pages;
+        self.last_line = page * self.page_lines + self.below(self.page_lines);
+        self.last_line
+    }
+
+    /// A step on pages one behind the other.
+    fn step_beside(&mut self) -> Step {
+        match self.below(100) {
+            0..16 => Step::Read {
+                line: self.line_beside(),
+                count: 1,
+            },
+            16..40 => Step::Write {
+                line: self.line_beside(),
+                count: 1,
+                tx: TxId::NONE,
+            },
+            40..54 => Step::WritePage {
+                page: self.below(self.pages),
+                is_through: false,
+            },
+            54..74 => Step::Finish {
+                die: DieId::new(self.below(self.dies)),
+            },
+            _ => self.step(),
+        }
+    }
+
+    /// A step on flash that fails more often than not.
+    fn failing_step(&mut self) -> Step {
+        match self.below(100) {
+            0..24 => Step::Fail {
+                die: DieId::new(self.below(self.dies)),
+            },
+            24..28 => Step::Drain,
+            28..34 => Step::Settle,
+            _ => self.step(),
         }
     }
 

@@ -6,14 +6,13 @@
 //! happened in time the device does it itself. No byte changes, so it matters to nobody else when
 //! it happens, or whether.
 
-use crate::layout::{HEADER_BYTES, Layout, index};
+use crate::layout::{Layout, index};
 use crate::mapped::Readier;
-use nix::fcntl::{FallocateFlags, fallocate};
+use crate::room;
 use nix::sys::statfs::fstatfs;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -89,9 +88,8 @@ impl Pieces {
     ) -> io::Result<()> {
         let first = self.first_page(layout, piece);
         let count = PIECE.min(layout.block_pages - piece % self.of_block * PIECE);
-        make_range_ready((file, map), layout.spare(first), count * HEADER_BYTES)?;
-        let pages = layout.physical_page(first);
-        make_range_ready((file, map), pages, count * layout.page)
+        let mut areas = layout.areas(first, count).into_iter();
+        areas.try_for_each(|(at, size)| make_range_ready((file, map), at, size))
     }
 }
 
@@ -99,23 +97,11 @@ impl Pieces {
 /// it finds for each by itself that it is not there. Whether they do is not asked for, since the
 /// search for a hole goes on behind them.
 fn make_range_ready((file, map): (&File, &Readier), at: usize, size: usize) -> io::Result<()> {
-    if is_full(file) {
+    if room::is_full(file) {
         return map.find(at, size);
     }
-    let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
-    fallocate(
-        file,
-        FallocateFlags::empty(),
-        as_offset(at)?,
-        as_offset(size)?,
-    )?;
+    room::take(file, at, size)?;
     map.make_ready(at, size)
-}
-
-/// Whether the file has room for all of its bytes.
-pub fn is_full(file: &File) -> bool {
-    let about = file.metadata();
-    about.is_ok_and(|about| about.blocks() * 512 >= about.len())
 }
 
 /// The thread.

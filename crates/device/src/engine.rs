@@ -459,7 +459,7 @@ impl DeviceEngine {
     /// what ByteFS calls RECOVER() (§4.7). Lines of open transactions stay.
     ///
     /// # Errors
-    /// The device has stopped.
+    /// Flash has no room for it and nothing could make any; the device has stopped.
     pub fn drain(&mut self) -> Result<(), DeviceError> {
         let ticket = self.submit(Command::Drain, ByteAddr::new(0), Bytes::ZERO)?;
         self.finish(ticket, &mut []).map(|_| ())?;

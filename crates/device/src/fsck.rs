@@ -12,7 +12,7 @@ use firmware::Durable;
 use nand::Faults;
 use std::collections::BTreeSet;
 use std::path::Path;
-use units::{Lpa, Ppa, TxId};
+use units::{LineMask, Lpa, Ppa, TxId};
 
 /// Problems that are written out; the others are counted.
 const WRITTEN_OUT: usize = 100;
@@ -39,6 +39,11 @@ pub struct Findings {
     pub uncommitted_lines: u64,
     /// Pages in buffers that count.
     pub buffered_pages: u64,
+    /// Pages in frames of the data cache that count, as they do where frames survive.
+    pub framed_pages: u64,
+    /// Of these, pages of which only the lines that were written count: their rest had not come
+    /// from flash.
+    pub partly_framed_pages: u64,
     /// Transactions in the TxLog.
     pub committed_transactions: u64,
     /// Blocks that were ever programmed or erased.
@@ -113,6 +118,11 @@ fn count(image: &Image, findings: &mut Findings) {
         findings.uncommitted_lines += u64::from(!is_committed);
     }
     findings.buffered_pages = tables.buffered().count() as u64;
+    let all = LineMask::full(image.config.page());
+    for (_, kept) in tables.framed() {
+        findings.framed_pages += 1;
+        findings.partly_framed_pages += u64::from(kept.lines != all);
+    }
     for (_, record) in tables.blocks() {
         findings.used_blocks += 1;
         findings.retired_blocks += u64::from(record.is_retired);

@@ -10,11 +10,12 @@ use crate::failing;
 use crate::latency::Latencies;
 use crate::layout::Layout;
 use crate::mapped::Mapped;
-use crate::media::{Media, fill};
+use crate::media::Media;
+use crate::room;
 use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
 use crate::tables::Tables;
 use crate::unbegun::{self, Unbegun};
-use nix::fcntl::{FallocateFlags, OFlag, fallocate};
+use nix::fcntl::OFlag;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -260,9 +261,8 @@ fn write_file(role: Role, path: &Path, superblock: &[u8], size: usize) -> std::i
     file.write_all(superblock)?;
     file.set_len(size as u64)?;
     if role == Role::Dram {
-        let length = i64::try_from(size).map_err(std::io::Error::other)?;
-        fallocate(&file, FallocateFlags::empty(), 0, length)?;
-        fill(&file, superblock.len(), size - superblock.len())?;
+        room::take(&file, 0, size)?;
+        room::fill(&file, superblock.len(), size - superblock.len())?;
     }
     Ok(())
 }

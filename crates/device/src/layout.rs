@@ -231,6 +231,14 @@ impl Layout {
     pub fn physical_page(&self, ppa: Ppa) -> usize {
         self.pages_at + index(ppa.get()) * self.page
     }
+    /// Where the spare areas of physical pages behind each other are, and the pages, each with its
+    /// size.
+    pub fn areas(&self, first: Ppa, pages: usize) -> [(usize, usize); 2] {
+        [
+            (self.spare(first), pages * HEADER_BYTES),
+            (self.physical_page(first), pages * self.page),
+        ]
+    }
     /// Whether there is such a logical page.
     #[inline]
     pub const fn has_page(&self, lpa: Lpa) -> bool {

@@ -33,6 +33,7 @@ mod ram;
 mod real;
 mod recovery;
 pub mod recovery_time;
+mod room;
 mod statistics;
 mod superblock;
 mod tables;

@@ -5,18 +5,17 @@
 //! lost or put elsewhere is known for what it is. A block takes room on the disk from its first
 //! program on.
 
-use crate::ahead::{Ahead, Pieces, is_full};
+use crate::ahead::{Ahead, Pieces};
 use crate::layout::{HEADER_BYTES, Layout, index};
 use crate::mapped::Mapped;
 use crate::packed::Packed;
+use crate::room;
 use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::unistd::{Whence, lseek};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use units::{BlockAddr, Lpa, Ppa};
 
 /// The media file in memory.
@@ -147,28 +146,13 @@ impl Media {
         let block = self.pieces.of_same_block(piece);
         let first = self.pieces.first_page(&self.layout, block.start);
         let count = self.layout.block_pages;
-        let areas = [
-            (self.layout.spare(first), count * HEADER_BYTES),
-            (self.layout.physical_page(first), count * self.layout.page),
-        ];
-        for (at, size) in areas {
-            let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
-            fallocate(
-                file,
-                FallocateFlags::empty(),
-                as_offset(at)?,
-                as_offset(size)?,
-            )?;
+        let [spares, pages] = self.layout.areas(first, count);
+        for (at, size) in [spares, pages] {
+            room::take(file, at, size)?;
         }
-        let spares = self
-            .map
-            .bytes(self.layout.spare(first), count * HEADER_BYTES);
-        if spares.iter().all(|byte| *byte == 0) {
-            fill(
-                file,
-                self.layout.physical_page(first),
-                count * self.layout.page,
-            )?;
+        let mut marks = self.map.bytes(spares.0, spares.1).iter();
+        if marks.all(|byte| *byte == 0) {
+            room::fill(file, pages.0, pages.1)?;
         }
         block.for_each(|piece| self.pieces.note_room(piece));
         Ok(())
@@ -259,7 +243,7 @@ impl Media {
         let page_at = |at: i64| (at.clamp(first, end) - first) as u64 / HEADER_BYTES as u64;
         // The search for a hole goes on behind the spare areas: through all of a file without.
         let (mut found, mut at) = (Vec::new(), first);
-        let Some(file) = self.file.as_ref().filter(|file| !is_full(file)) else {
+        let Some(file) = self.file.as_ref().filter(|file| !room::is_full(file)) else {
             found.push(page_at(first)..page_at(end));
             return found;
         };
@@ -326,22 +310,6 @@ impl Media {
     pub fn sync(&self) -> io::Result<()> {
         self.map.sync()
     }
-}
-
-/// Writes zeroes in large pieces. Stores into a mapped file that it has never seen cost the kernel
-/// ten times what they do after this: 9 us a page against 0.9 us.
-///
-/// # Errors
-/// What the operating system says.
-pub fn fill(file: &File, at: usize, size: usize) -> io::Result<()> {
-    let zeroes = vec![0; size.min(1 << 20)];
-    let mut done = 0;
-    while done < size {
-        let piece = &zeroes[..zeroes.len().min(size - done)];
-        file.write_all_at(piece, (at + done) as u64)?;
-        done += piece.len();
-    }
-    Ok(())
 }
 
 /// The first word of a spare area.

@@ -5,6 +5,7 @@ mod bare;
 mod blocks;
 mod common;
 mod damaged_tables;
+mod draining;
 mod driving;
 mod extremes;
 mod failing;

@@ -182,6 +182,10 @@ impl<I: LogIndex> Log<I> {
     /// A page leaves the log. What is older of a line goes first, so that no cut brings it back.
     pub(crate) fn drop_page<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) {
         self.uncover(lpa, u64::MAX, platform);
+        // As mostly where whole pages are written.
+        if !self.lines.has_page(lpa) {
+            return;
+        }
         for slot in self.lines.slots(lpa) {
             platform.record(Record::Dropped(slot));
         }

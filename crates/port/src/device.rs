@@ -362,7 +362,7 @@ pub trait Device {
     /// what ByteFS calls RECOVER() (§4.7).
     ///
     /// # Errors
-    /// A device that has stopped.
+    /// Flash has no room for it and nothing could make any; a device that has stopped.
     fn drain(&self) -> Plain<Self::Pending<'_>> {
         Plain(alone(self, Command::Drain))
     }

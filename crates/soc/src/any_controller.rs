@@ -112,6 +112,12 @@ impl AnyController {
         either!(self, controller => controller.empties_log())
     }
 
+    /// Whether flash has no room left, and nothing is under way that could make any.
+    #[inline]
+    pub fn is_stuck(&self) -> bool {
+        either!(self, controller => controller.is_stuck())
+    }
+
     /// How full everything is.
     pub fn fullness(&self) -> Fullness {
         either!(self, controller => controller.fullness())

@@ -16,6 +16,9 @@ use units::{ByteAddr, TxId};
 
 const NO_FRAME: &str = "no frame of the window is free; make the device with a larger device.pmem, or lower dax_reserve";
 
+/// What is asked of a file whose frames others need.
+const RECLAIM: &str = "reclaim";
+
 /// What transparent DAX has done, and what it holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DaxReport {
@@ -309,17 +312,27 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if is_last || reclaimed.unknown.is_empty() {
                 return Ok(());
             }
-            // They get a gate, and are asked once more. One that is damaged keeps its frames: this
-            // sync is of another file.
+            // They get a gate, and are asked once more.
             for ino in reclaimed.unknown {
-                let known = self.run(|tx| match tx.need_regular(ino) {
-                    Err(Stop::Damaged(_)) => Err(FsError::Stale.into()),
-                    known => known,
-                });
-                let _ = known.await;
+                self.know(ino).await;
             }
         }
         Ok(())
+    }
+
+    /// Has a file that has frames be known, so that these may be taken. One that the device does
+    /// not give, or that is damaged, keeps its frames, and the file system goes on: the sync that
+    /// lacks them is of another file, and changes nothing of this one.
+    async fn know(&self, ino: Ino) {
+        let known = self.run(|tx| match tx.need_regular(ino) {
+            Err(Stop::Damaged(what)) => {
+                Err(FsError::Io(format!("{what} is damaged; run `entresol fsck`")).into())
+            }
+            known => known,
+        });
+        if let Err(FsError::Io(why)) = known.await {
+            self.note_refused(Some(ino), None, RECLAIM.to_owned(), why);
+        }
     }
 
     /// What [`Pmem::begin_write_back`] was told of is with the device and the running batch.

@@ -4,13 +4,19 @@ use super::*;
 use crate::layout::{BLOCK, Personality};
 use crate::{Caller, FormatOptions, MountOptions, Timestamp, WriteOptions};
 use dax::Settings;
-use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, Pace};
-use port::{Acknowledge, AnyClock, AnyDevice};
+use device::{DeviceEngine, Pace};
+use port::{
+    Acknowledge, AnyClock, AnyDevice, Command, Conflict, DeviceError, DeviceStats, Outcome,
+    Payload, Shape,
+};
 use std::cell::Cell;
+use std::pin::Pin;
 use std::rc::Rc;
 use units::Picos;
 use vtime::Machine;
+
+#[path = "../../tests/dax/small.rs"]
+mod small;
 
 const CALLER: Caller = Caller {
     uid: 0,
@@ -22,24 +28,61 @@ const CALLER: Caller = Caller {
 /// The file system that `check` mounts too: each other is compiled once more.
 type Fs = FileSystem<AnyDevice, AnyClock>;
 
+/// A device that has lost what is from a byte on.
+#[derive(Clone)]
+struct Forgetful {
+    inner: AnyDevice,
+    lost: Rc<Cell<Option<u64>>>,
+}
+
+impl Device for Forgetful {
+    type Pending<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+    fn request<'a>(
+        &'a self,
+        command: Command,
+        at: ByteAddr,
+        payload: Payload<'a>,
+        conflict: Conflict,
+    ) -> Self::Pending<'a> {
+        let bytes = at.get()..at.get() + payload.size().get();
+        let is_lost = self.lost.get().is_some_and(|lost| bytes.contains(&lost));
+        match command {
+            Command::ReadBlocks if is_lost => {
+                Box::pin(core::future::ready(Err(DeviceError::Lost { at })))
+            }
+            _ => Box::pin(self.inner.request(command, at, payload, conflict)),
+        }
+    }
+    fn open(&self, may_split: bool) -> Result<TxId, DeviceError> {
+        self.inner.open(may_split)
+    }
+    fn abandon(&self, tx: TxId) {
+        self.inner.abandon(tx);
+    }
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+}
+
 /// Runs something on a file system with 14 frames.
 fn run(settings: Settings, test: impl AsyncFnOnce(Rc<Fs>) + 'static) {
-    let small = [
-        "device.pmem=64KiB",
-        "nand.channels=2",
-        "nand.chips_per_channel=1",
-        "nand.dies_per_chip=1",
-        "nand.planes_per_die=1",
-        "nand.blocks_per_plane=96",
-        "nand.pages_per_block=32",
-        "ftl.over_provisioning=50%",
-        "ssd.dram=4MiB",
-    ];
-    let layers = small.map(|set| Layer::assignment(set).unwrap());
-    let config = DeviceConfig::of_preset("consumer-tlc", &layers).unwrap();
+    run_on(settings, async |fs, _| test(fs).await);
+}
+
+/// The same on a device that forgets what it is told to.
+fn run_on(settings: Settings, test: impl AsyncFnOnce(Rc<Fs>, Rc<Cell<Option<u64>>>) + 'static) {
+    let config = small::config("consumer-tlc", "64KiB", &[]);
     let engine = DeviceEngine::in_memory(&config, Pace::None).unwrap();
     let mut machine = Machine::new(engine, 2);
-    let device = AnyDevice::new(machine.device());
+    let lost = Rc::default();
+    let device = AnyDevice::new(Forgetful {
+        inner: AnyDevice::new(machine.device()),
+        lost: Rc::clone(&lost),
+    });
     let clock = AnyClock::new(machine.clock());
     let has_ended = Rc::new(Cell::new(false));
     let ended = Rc::clone(&has_ended);
@@ -52,7 +95,7 @@ fn run(settings: Settings, test: impl AsyncFnOnce(Rc<Fs>) + 'static) {
             ..MountOptions::default()
         };
         let fs = Fs::mount(device, clock, options).await.unwrap();
-        test(Rc::new(fs)).await;
+        test(Rc::new(fs), lost).await;
         ended.set(true);
     });
     machine.run().unwrap();
@@ -75,6 +118,40 @@ async fn put(fs: &Fs, ino: Ino, pages: usize) -> bool {
     light() > before
 }
 
+/// Two files with all frames, and a third one without, whose inode is in another block: of the
+/// first two nothing is on the host any more. Where the inode of the first is.
+async fn with_frames_of_unknown_files(fs: &Fs) -> ([Ino; 3], ByteAddr, usize) {
+    let (bad, good) = (create(fs, "bad").await, create(fs, "good").await);
+    for number in 0..BLOCK / crate::layout::INODE_BYTES {
+        create(fs, &format!("{number}")).await;
+    }
+    let log = create(fs, "log").await;
+    for ino in [bad, good] {
+        assert!(!put(fs, ino, 7).await, "its inode is not durable");
+        assert!(put(fs, ino, 7).await);
+    }
+    assert!(!put(fs, log, 1).await, "its inode is not durable");
+    fs.sync().await.unwrap();
+    assert_eq!(fs.dax_report().unwrap().frames, (14, 14));
+    let mut state = fs.state();
+    for ino in [bad, good] {
+        state.drop_node(ino);
+    }
+    let (block, at) = state.geometry.inode_place(bad);
+    state.blocks.forget(block);
+    let place = ByteAddr::new(u64::from(block.0) * BLOCK as u64);
+    ([bad, good, log], place, at)
+}
+
+/// Why frames of a file were not taken, and how often they were asked for.
+fn kept(fs: &Fs, ino: Ino) -> (String, u64) {
+    let view = fs.dax_view().unwrap();
+    let last = view.refused.last().expect("it is said");
+    assert_eq!((last.ino, &last.asked[..]), (Some(ino), "reclaim"));
+    assert_eq!(last.pages, None);
+    (last.why.clone(), last.times)
+}
+
 /// A sync that lacks frames takes those of clean pages, of whatever files; that one of them is
 /// damaged is nothing to it.
 #[test]
@@ -84,29 +161,7 @@ fn a_damaged_file_that_has_frames_stops_no_sync_of_another_one() {
         ..Settings::default()
     };
     run(settings, async |fs| {
-        let (bad, good, log) = (
-            create(&fs, "bad").await,
-            create(&fs, "good").await,
-            create(&fs, "log").await,
-        );
-        for ino in [bad, good] {
-            assert!(!put(&fs, ino, 7).await, "its inode is not durable");
-            assert!(put(&fs, ino, 7).await);
-        }
-        assert!(!put(&fs, log, 1).await, "its inode is not durable");
-        fs.sync().await.unwrap();
-        assert_eq!(fs.dax_report().unwrap().frames, (14, 14));
-        // Nothing of it is on the host any more, and what is on the device is torn.
-        let (block, at) = {
-            let mut state = fs.state();
-            for ino in [bad, good] {
-                state.drop_node(ino);
-            }
-            let (block, at) = state.geometry.inode_place(bad);
-            state.blocks.forget(block);
-            (block, at)
-        };
-        let place = ByteAddr::new(u64::from(block.0) * BLOCK as u64);
+        let ([bad, _, log], place, at) = with_frames_of_unknown_files(&fs).await;
         let mut bytes = vec![0; BLOCK];
         fs.device().read_blocks(place, &mut bytes).await.unwrap();
         bytes[at + crate::layout::INODE_BYTES / 2] ^= 0x11;
@@ -119,9 +174,46 @@ fn a_damaged_file_that_has_frames_stops_no_sync_of_another_one() {
             "the frames of the good one are there"
         );
         assert_eq!(fs.failed(), None);
+        let (why, times) = kept(&fs, bad);
+        assert!(why.contains("is damaged; run") && times == 1, "{why}");
         // Nor is it any use: who asks for it is told.
         let read = fs.read(bad, 0, BLOCK, false).await;
         assert!(read.is_err_and(|error| error.to_string().contains("damaged")));
+    });
+}
+
+/// The same of a device that does not give the inode: nothing of the file changes, the reason can
+/// be seen, and when the device gives it again its frames can be had.
+#[test]
+fn a_file_that_the_device_does_not_give_keeps_its_frames_and_stops_no_sync() {
+    let settings = Settings {
+        kind: PolicyKind::Always,
+        ..Settings::default()
+    };
+    run_on(settings, async |fs, lost| {
+        let ([bad, good, log], place, _) = with_frames_of_unknown_files(&fs).await;
+        lost.set(Some(place.get()));
+        // Both have their inodes in that block, so none of the frames can be had: flash answers.
+        assert!(!put(&fs, log, 2).await);
+        assert_eq!(fs.failed(), None);
+        assert_eq!(fs.dax_report().unwrap().frames, (14, 14));
+        let (why, times) = kept(&fs, good);
+        assert!(why.contains("has lost the block at byte"), "{why}");
+        assert_eq!(times, 1);
+        assert!(!put(&fs, log, 3).await);
+        assert_eq!(
+            kept(&fs, good),
+            (why, 2),
+            "it is asked for again, and counted"
+        );
+        let read = fs.read(bad, 0, BLOCK, false).await;
+        assert!(read.is_err_and(|error| error.to_string().contains("has lost the block")));
+        lost.set(None);
+        assert!(put(&fs, log, 4).await, "frames are there");
+        for ino in [bad, good] {
+            let bytes = fs.read(ino, 0, 7 * BLOCK, false).await.unwrap();
+            assert!(bytes.len() == 7 * BLOCK && bytes.iter().all(|byte| *byte == 7));
+        }
     });
 }
 

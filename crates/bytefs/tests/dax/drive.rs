@@ -1,10 +1,10 @@
 //! A small drive whose power goes, and file systems on it.
 
+use super::small;
 use crate::common::of;
 use bytefs::{Caller, FormatOptions, Ino, MountOptions, Personality, Timestamp, WriteOptions};
 use dax::{Ratio, Settings};
-use device::config::Layer;
-use device::{DeviceConfig, DeviceEngine, Pace};
+use device::{DeviceEngine, Pace};
 use port::{
     AnyDevice, Command, Conflict, Device, DeviceError, DeviceStats, Opening, Outcome, Payload,
     Shape,
@@ -266,31 +266,11 @@ pub(super) fn engine(personality: Personality, pmem: &str) -> DeviceEngine {
 }
 
 pub(super) fn engine_with(personality: Personality, pmem: &str, sets: &[&str]) -> DeviceEngine {
-    let preset = match personality.needs_transactions() {
-        true => "bytefs",
-        false => "consumer-tlc",
+    let (preset, log) = match personality.needs_transactions() {
+        true => ("bytefs", &["ssd.log.size=1MiB"][..]),
+        false => ("consumer-tlc", &[][..]),
     };
-    let pmem = format!("device.pmem={pmem}");
-    let small = [
-        &pmem,
-        "nand.channels=2",
-        "nand.chips_per_channel=1",
-        "nand.dies_per_chip=1",
-        "nand.planes_per_die=1",
-        "nand.blocks_per_plane=96",
-        "nand.pages_per_block=32",
-        "ftl.over_provisioning=50%",
-        "ssd.dram=4MiB",
-    ];
-    let log = ["ssd.log.size=1MiB"];
-    let log = log.iter().filter(|_| personality.needs_transactions());
-    let layers: Vec<Layer> = small
-        .iter()
-        .chain(log)
-        .chain(sets)
-        .map(|set| Layer::assignment(set).expect("an assignment"))
-        .collect();
-    let config = DeviceConfig::of_preset(preset, &layers).expect("a good device");
+    let config = small::config(preset, pmem, &[log, sets].concat());
     DeviceEngine::in_memory(&config, Pace::None).expect("memory for a small device")
 }
 

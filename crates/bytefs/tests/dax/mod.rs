@@ -12,4 +12,5 @@ mod lives;
 mod lost;
 mod pressure;
 mod removed;
+mod small;
 mod usual;

@@ -175,6 +175,8 @@ bugs! {
     UnframedForgotten = "unframed_forgotten" in Frames,
     /// It gave a frame up before its page was in a buffer.
     UnframedBeforeBuffered = "unframed_before_buffered" in Frames,
+    /// It wrote a line into a frame by writing the whole page anew.
+    FrameWrittenWhole = "frame_written_whole" in Frames,
     /// Its recovery overlooked the frames.
     FramesOverlooked = "frames_overlooked" in Recovery,
 }

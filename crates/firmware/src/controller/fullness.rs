@@ -36,6 +36,13 @@ impl<I: LogIndex> Controller<I> {
         log.is_some_and(|log| log.is_compacting() || log.is_draining()) || self.draining.is_some()
     }
 
+    /// Whether there is a standstill: what is on its way to flash stays on its way until the power
+    /// has been off.
+    #[inline]
+    pub fn is_stuck(&self) -> bool {
+        self.back_end.is_stuck()
+    }
+
     /// How full everything is. Costs a few additions.
     pub fn fullness(&self) -> Fullness {
         let (log, ftl) = (self.log.as_ref(), self.back_end.ftl());

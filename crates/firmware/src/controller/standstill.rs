@@ -5,8 +5,9 @@
 //! `ssd.power_loss_protection = dram`), reads find it, past the data cache if need be, and after
 //! the power has been off the firmware tries again. What was not is refused. Only a run of lines
 //! that had to wait for room may be there in part, as after a power cut; and what was accepted and
-//! not flushed may be lost with the power where no battery keeps it. A drain ends, though what is
-//! left is not on flash: [`Controller::owed`] says how much that is.
+//! not flushed may be lost with the power where no battery keeps it. A drain does not end: whoever
+//! asked for it sees that the controller [is stuck](Controller::is_stuck) and still
+//! [empties the log](Controller::empties_log).
 //!
 //! [`Ftl::is_stuck`]: crate::ftl::Ftl::is_stuck
 
@@ -51,7 +52,6 @@ impl<I: LogIndex> Controller<I> {
             }
         }
         self.answer_page_writers(now, platform);
-        self.draining = None;
     }
 
     /// Writes and commits that wait for the log are refused; transactions stay open.

@@ -45,13 +45,18 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
         self.end_drains(now);
     }
 
-    /// Ends the drains, if what was logged before is on flash.
+    /// Ends the drains, if what was logged before is on flash, or never will be: at a standstill
+    /// nothing more is programmed.
     pub(super) fn end_drains(&mut self, now: Time) {
         // With every event of a drain this is asked.
-        if self.soc.controller.empties_log() {
+        let is_left = self.soc.controller.empties_log();
+        if is_left && !self.soc.controller.is_stuck() {
             return;
         }
         for index in std::mem::take(&mut self.draining) {
+            if is_left {
+                self.fail(index, DeviceError::ReadOnly);
+            }
             self.conclude(now, index);
         }
     }
