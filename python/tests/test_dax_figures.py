@@ -70,8 +70,9 @@ def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
 def test_bars_leave_no_room_for_what_was_not_published() -> None:
     figure = _of("unchanged")
     (axes,) = figure.draw(figure.frame(_results(figure))).axes
-    # Of six databases each policy, and the thesis's number beside the first.
-    assert len(axes.patches) == 6 * 4
+    # Of six databases each policy, the thesis's number beside the first, and ByteFS's log without
+    # DAX and with it.
+    assert len(axes.patches) == 6 * 6
     assert not [text for text in axes.texts if text.get_text() == "·"]
 
 

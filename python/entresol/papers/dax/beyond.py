@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from entresol.figures import bars, frames, ink, lines
 from entresol.figures.frames import Row, Rows
 from entresol.figures.lines import Curve
-from entresol.figures.plan import Bench, Results, Settings
-from entresol.papers.dax import runs
+from entresol.figures.plan import Bench, Results, Settings, quotient
+from entresol.papers.dax import by_log, runs
 from entresol.papers.dax.runs import (
     ADAPTIVE,
     COLOURS,
@@ -207,8 +207,12 @@ def draw_policies(frame: polars.DataFrame) -> Figure:
     return drawn
 
 
-# What gains nothing.
+# What gains nothing, and what it gains where metadata are durable by bytes, too.
 
+BY_BYTES = ("log-default", "log")
+"""Drives of `by_log`."""
+COST = 1.0
+"""Of a flush, in milliseconds."""
 UNCHANGED = {
     "valkey-everysec": "Valkey everysec", "valkey-no": "Valkey no",
     "postgresql-fsync": "PostgreSQL fsync", "postgresql-off": "PostgreSQL fsync=off",
@@ -218,8 +222,11 @@ UNCHANGED = {
 
 def unchanged_wants(settings: Settings) -> list[Bench]:
     """Databases that do not call fdatasync."""
-    return [runs.bench(name, Policy(kind)) for name in _unchanged(settings)
-            for kind in (runs.DEFAULT, *POLICIES)]  # fmt: skip
+    names = _unchanged(settings)
+    return [
+        *(runs.bench(name, Policy(kind)) for name in names for kind in (runs.DEFAULT, *POLICIES)),
+        *(by_log.bench(name, drive, COST) for name in names for drive in ("default", *BY_BYTES)),
+    ]
 
 
 def _unchanged(settings: Settings) -> list[str]:
@@ -227,7 +234,8 @@ def _unchanged(settings: Settings) -> list[str]:
 
 
 def unchanged(results: Results) -> polars.DataFrame:
-    """Gain of each policy."""
+    """Gain of each policy; and of ByteFS with a log, whose metadata go by bytes, without DAX and
+    with it, over the same default."""
     rows = Rows()
     for name in _unchanged(results.settings):
         theirs = published("speedups").find(name.replace("off", "fsync=off").replace("-", " ", 1),
@@ -235,16 +243,27 @@ def unchanged(results: Results) -> polars.DataFrame:
         for kind in POLICIES:
             rows.add(UNCHANGED[name], kind, GAIN, runs.gain(results, name, Policy(kind)),
                      theirs if kind == HYBRID else None)  # fmt: skip
+        plain = runs.rate(results, by_log.bench(name, "default", COST))
+        for drive in BY_BYTES:
+            rate = runs.rate(results, by_log.bench(name, drive, COST))
+            rows.add(UNCHANGED[name], drive, GAIN, quotient(rate, plain))
     return rows.frame(means=())
 
 
 def draw_unchanged(frame: polars.DataFrame) -> Figure:
     """A group for each database."""
     series = [bars.Series(kind, NAMES[kind], "", COLOURS[kind]) for kind in POLICIES]
+    for drive in BY_BYTES:
+        of = by_log.VARIANTS[drive]
+        series.append(bars.Series(drive, of.title, "", of.colour))
     with ink.style():
-        drawn = ink.figure(ink.PAGE, 2.0)
+        drawn = ink.figure(ink.PAGE, 2.2)
         axes = drawn.subplots()
         bars.grouped(axes, frames.distinct(frame, "workload"), series, frames.cells(frame, GAIN))
+        axes.set_yscale("log")
+        axes.set_yticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
+        axes.minorticks_off()
+        axes.set_ylim(0.5, 60)
         axes.axhline(1, color=ink.SOFT, linewidth=0.6)
         axes.set_ylabel("Throughput ÷ default")
         bars.legend(drawn, series, twins=True)

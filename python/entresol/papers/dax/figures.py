@@ -53,8 +53,8 @@ FIGURES = (
     Figure("clients", "Clients that share a sync",
            f"{GAIN} Valkey always, as a closed loop: the recording of one client says what the "
            "server's log and a turn take, processor times what each client more does, and the "
-           "number of requests to a sync follows. Where one curve shows, both are the same. Four "
-           "clients gain more than two: without DAX two wait while the other two are served, and "
+           "number of requests to a sync follows. Where one curve shows, both are the same. Eight "
+           "clients gain more than four: without DAX four wait while the others are served, and "
            "a light sync lets none wait. Dashed: the published number, whose clients are not "
            "told. Not of the thesis.", NO_MEAN,
            group_commit.group_commit, group_commit.draw, benches=group_commit.wants,
@@ -66,7 +66,8 @@ FIGURES = (
     Figure("unchanged", "What gains nothing",
            "Valkey with appendfsync=everysec and no, PostgreSQL with wal_sync_method=fsync and "
            "fsync=off, RocksDB with use_fsync and fillseq: as in the thesis, whose text says so of "
-           "Figures 6.1, 6.6, 6.8 and 6.9.", NO_MEAN,
+           "Figures 6.1, 6.6, 6.8 and 6.9. Beside it ByteFS with a log, where metadata are durable "
+           "by bytes: there fsync is a light sync, too.", NO_MEAN,
            beyond.unchanged, beyond.draw_unchanged, benches=beyond.unchanged_wants,
            label="Unchanged"),
     Figure("policies", "A policy that looks ahead, and one that adapts",
