@@ -353,11 +353,17 @@ fn a_recording_of_another_run_is_refused() {
 
 #[test]
 fn times_differ_with_the_processor() {
-    let trace = small(1, 1_500, 8);
+    let trace = small(2, 1_500, 8);
     let run = prepare(&trace, "small", "skybyte-w", &SMALL);
     let instant = time(&in_loop(&run, "instant").0);
     let slow = "[processor]\nclock = \"10MHz\"\ncycles = \"10/1\"";
-    assert!(time(&in_loop(&run, slow).0) > instant);
+    let (result, _) = in_loop(&run, slow);
+    assert!(time(&result) > instant);
+    // Software that slow is what everything waits for, and not the constants of the configuration.
+    let told = &result["bottleneck"];
+    assert_eq!(told["what"], "index lookup", "{told}");
+    let evidence = told["evidence"].as_str().unwrap();
+    assert!(evidence.contains("measured"), "{told}");
 }
 
 pub fn of_work<'a>(result: &'a Value, name: &str) -> &'a Value {

@@ -173,7 +173,7 @@ impl<B: DataPlane> Resources<B> {
 
     /// Whether the firmware's own work takes what it is told.
     #[inline(always)]
-    pub(crate) fn takes_given_times(&self) -> bool {
+    pub fn takes_given_times(&self) -> bool {
         matches!(self.work, WorkTimes::Given(_))
     }
 

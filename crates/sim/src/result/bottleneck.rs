@@ -184,6 +184,14 @@ impl<S: SimulatedThread> View<'_, S> {
     }
 
     fn of_lookups(&self) -> String {
+        let device = &self.simulation.fabric.device;
+        if device
+            .as_ref()
+            .is_some_and(|device| device.resources.takes_given_times())
+        {
+            return "as long as each was measured to take of the firmware, one at a time"
+                .to_owned();
+        }
         let ssd = self.config.controller().ssd;
         match ssd.log.half_slot_count() {
             0 => format!("{} for the data cache", ssd.cache.lookup),
