@@ -110,14 +110,21 @@ class Plan:
 
     def setup(self, on: frozenset[str], design: str) -> Setup:
         """What a design runs on; DRAM-Only on what it reads of it, so that it runs once."""
-        settings = [one for each in self.decisions if each.name in on for one in each.settings]
         setup = self.wanted.setup
-        chosen = replace(setup, overrides=(*setup.overrides, *settings))
-        if design != IDEAL:
-            return chosen
-        unread = set(core.unread_keys(chosen, design))
-        read_there = [one for one in settings if one.partition("=")[0].strip() not in unread]
-        return replace(setup, overrides=(*setup.overrides, *read_there))
+        chosen = settings(self.decisions, on, design, setup)
+        return replace(setup, overrides=(*setup.overrides, *chosen))
+
+
+def settings(
+    decisions: Sequence[Decision], on: frozenset[str], design: str, setup: Setup
+) -> list[str]:
+    """What decisions set for a design; of DRAM-Only what it reads alone."""
+    chosen = [one for each in decisions if each.name in on for one in each.settings]
+    if design != IDEAL:
+        return chosen
+    told = replace(setup, overrides=(*setup.overrides, *chosen))
+    unread = set(core.unread_keys(told, design))
+    return [one for one in chosen if one.partition("=")[0].strip() not in unread]
 
 
 def plan(wanted: Study, decisions: tuple[Decision, ...]) -> Plan:

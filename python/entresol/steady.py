@@ -320,6 +320,29 @@ def paid(windows: Sequence[Window]) -> float:
     return pace(windows) * (time + more) / time if time else 0.0
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """What one design takes over what another one takes, in the same windows."""
+
+    time: Estimate
+    paid: float
+    """If both had paid at the end of each window what they owe more than at its beginning."""
+
+
+def over(own: Sequence[Json], other: Sequence[Json]) -> Ratio:
+    """Of two designs' runs, those with the same placements."""
+    mine, theirs = _windows(own), _windows(other)
+    pairs = list(zip(mine, theirs, strict=True))
+    return Ratio(estimate.jackknife(pairs, _ratio), paid(mine) / (paid(theirs) or 1))
+
+
+def programs(runs: Sequence[Json]) -> float:
+    """Programs of flash pages for a million instructions."""
+    counts = [window["counts"] for run_ in runs for window in run_["windows"]]
+    pages = sum(each["program_pages"] for each in counts)
+    return float(pages * 1e6 / (sum(each["instructions"] for each in counts) or 1))
+
+
 def _owes_to(row: Row, others: Sequence[Row], windows: dict[str, list[Window]]) -> tuple[str, ...]:
     """The designs than which one that owes more and more looks faster, and is not once both have
     paid; the reference also if paying takes its ratio out of its interval."""

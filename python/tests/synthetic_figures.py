@@ -9,7 +9,7 @@ import synthetic
 from entresol.figures import simulate
 from entresol.figures.benches import COMPACTION, NAND, PERCENTS, RECOVERY
 from entresol.figures.entry import Figure
-from entresol.figures.plan import Bench, Results, Settings, Walk, Want
+from entresol.figures.plan import Bench, Results, Settings, SteadyWant, Walk, Want
 
 _KNOWN = {entry[0] for entry in synthetic.DESIGNS}
 
@@ -92,10 +92,20 @@ def bench(item: Bench) -> dict[str, Any]:
     }
 
 
+def steady(item: SteadyWant) -> list[dict[str, Any]]:
+    """A design in its windows, which owes as much at their end as at their beginning."""
+    turn = synthetic.hash_text(item.workload + item.design) % 21
+    counts = {"time_ps": 10**9 * (10 + turn), "instructions": 10**6, "program_pages": 100 + turn}
+    debt = {"pay_ps": 10**7 * turn, "host_pay_ps": 0}
+    window = {"window": 0, "counts": counts, "debt": {"begin": debt, "end": debt}}
+    return [{"design": item.design, "windows": [window]}]
+
+
 def results(figures: list[Figure], settings: Settings) -> Results:
     """All that the figures need."""
     plan = simulate.plan(figures, settings)
     runs = {item: run(item) for item in plan.wants}
     walks = {item: walk(item) for item in plan.walks}
     benches = {item: bench(item) for item in plan.benches}
-    return Results(settings, runs, walks, benches=benches)
+    windows = {item: steady(item) for item in plan.steady}
+    return Results(settings, runs, walks, benches=benches, steady=windows)

@@ -137,7 +137,8 @@ def figure_command(
         for figure in chosen:
             if sentence := figure.lacks(settings):
                 say(f"{figure.called}: {sentence}")
-        if results.failures and not (results.runs or results.walks or results.benches):
+        had = (results.runs, results.steady, results.walks, results.benches)
+        if results.failures and not any(had):
             raise UserError(f"nothing could be simulated: {next(iter(results.failures.values()))}")
         with disk_may_be_full(target, kept):
             command = shlex.join(["entresol", "figure", paper.name, *names,

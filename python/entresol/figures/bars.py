@@ -140,10 +140,12 @@ def _below(codes: Sequence[str], *, turned: bool) -> float:
 
 def _name(axes: Axes, group: str, middle: float, below: float) -> None:
     is_mean = "mean" in group
-    axes.annotate(group.replace(" ", "\n") if is_mean else group, (middle, 0),
+    text = group.replace(" ", "\n") if is_mean else group
+    is_long = "\n" in text
+    axes.annotate(text, (middle, 0),
                   xycoords=("data", "axes fraction"),
-                  xytext=(0, below if is_mean else below - NAME_ASCENT),
-                  textcoords="offset points", ha="center", va="top" if is_mean else "baseline",
+                  xytext=(0, below if is_long else below - NAME_ASCENT),
+                  textcoords="offset points", ha="center", va="top" if is_long else "baseline",
                   fontsize=7, linespacing=0.95,
                   fontweight="bold" if is_mean else "normal")  # fmt: skip
 

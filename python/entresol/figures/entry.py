@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from entresol.errors import UserError, did_you_mean
-from entresol.figures.plan import Bench, Results, Settings, Walk, Want
+from entresol.figures.plan import Bench, Results, Settings, SteadyWant, Walk, Want
 
 if TYPE_CHECKING:
     import polars
@@ -21,6 +21,10 @@ def _no_walks(_settings: Settings) -> list[Walk]:
 
 
 def _no_benches(_settings: Settings) -> list[Bench]:
+    return []
+
+
+def _no_windows(_settings: Settings) -> list[SteadyWant]:
     return []
 
 
@@ -56,6 +60,8 @@ class Figure:
     """The analyses that the frame is made of."""
     benches: Callable[[Settings], list[Bench]] = _no_benches
     """The loads of file systems that the frame is made of."""
+    steady: Callable[[Settings], list[SteadyWant]] = _no_windows
+    """The windows in the steady state that the frame is made of."""
     why: Callable[[polars.DataFrame], str] = _no_reason
     """A person's sentence on where it differs from what was published, at scale small with the
     paper's fidelity and all workloads. Its numbers come from the frame and the published files."""

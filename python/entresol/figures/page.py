@@ -95,8 +95,8 @@ def _section(
     paper: Paper, figure: Figure, results: Results, frame: polars.DataFrame, svg: bytes
 ) -> str:
     wants, walks = figure.wants(results.settings), figure.walks(results.settings)
-    benches = figure.benches(results.settings)
-    settings = tables.settings(results, wants, benches)
+    benches, steady = figure.benches(results.settings), figure.steady(results.settings)
+    settings = tables.settings(results, wants, benches, steady)
     picture = base64.b64encode(svg).decode("ascii")
     files = "".join(f'<a href="{figure.stem}.{suffix}">{suffix.upper()}</a> '
                     for suffix in ("svg", "pdf", "csv"))  # fmt: skip
@@ -107,7 +107,7 @@ def _section(
         *([lacks] if lacks else []),
         *tables.without_ratio(frame, results),
         *tables.partial_means(frame),
-        *tables.warnings(results, wants, walks, paper.threads_of, benches),
+        *tables.warnings(results, wants, walks, paper.threads_of, benches, steady),
     ]
     alarms = "".join(f"<li>{escape(sentence)}</li>" for sentence in warned)
     warnings = f'<div class="warnings"><ul>{alarms}</ul></div>' if alarms else ""

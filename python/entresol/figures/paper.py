@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from entresol import core
 from entresol.errors import UserError, did_you_mean
@@ -98,6 +99,9 @@ class Paper:
     text: Text | None = None
     lead: Callable[[Settings], str] = field(default=_nothing)
     """The first sentences of its page; empty: those of runs of captures."""
+    capture: Callable[[str, int, Path], Path] | None = None
+    """The capture of a workload with so many threads, made in a store if it is not there; none:
+    programs of Table I at the scale."""
     recorded: Callable[[str], Recorded | None] = field(default=_no_recording)
     """The recording of that name, which a load is then; none if it is a load of its own."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from entresol.choices import Mode
@@ -24,6 +24,35 @@ class Want:
     """A NAND type; empty for the machine's."""
     device: str = ""
     """`loop` for a run whose firmware is measured; empty for the model."""
+    machine: str = ""
+    """The machine preset; empty for the scale's."""
+    first: int = 0
+    """How many of the capture's threads run, the first ones; 0 for all."""
+
+
+@dataclass(frozen=True, order=True)
+class Windows:
+    """Where windows in the steady state lie; see `entresol.steady.Plan`."""
+
+    count: int
+    instructions: int
+    lead: int
+    begin: float
+    """In percent of the program."""
+    placements: int = 1
+
+
+@dataclass(frozen=True, order=True)
+class SteadyWant:
+    """Windows in the steady state that a figure needs, of a capture on a design."""
+
+    workload: str
+    design: str
+    threads: int
+    windows: Windows
+    machine: str
+    overrides: tuple[str, ...] = ()
+    """Parameters as `key=value`, in the order of the keys."""
 
 
 @dataclass(frozen=True, order=True)
@@ -64,6 +93,8 @@ class Scale:
     """Seconds that a capture takes, about."""
     bench: float = 0
     """Seconds that a load of a file system takes, about."""
+    steady: float = 0
+    """Seconds that a design takes to its steady state and through its windows there, about."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +150,10 @@ class Results:
     settings: Settings
     runs: Mapping[Want, Json]
     walks: Mapping[Walk, Json] = field(default_factory=dict)
-    failures: Mapping[Want | Walk | Bench, str] = field(default_factory=dict)
+    failures: Mapping[Want | SteadyWant | Walk | Bench, str] = field(default_factory=dict)
     benches: Mapping[Bench, Json] = field(default_factory=dict)
+    steady: Mapping[SteadyWant, Sequence[Json]] = field(default_factory=dict)
+    """What `core.execute_steady` gives, for each placement."""
 
     def time(self, wanted: Want) -> float | None:
         """Execution time in picoseconds; nothing if the run failed."""

@@ -21,7 +21,7 @@ from entresol.figures.causes import Change, Together
 from entresol.figures.claims import Claim
 from entresol.figures.closing import Closing
 from entresol.figures.paper import ARTIFACT, PAPER, Text
-from entresol.figures.plan import Bench, Results, Settings, Walk, Want
+from entresol.figures.plan import Bench, Results, Settings, SteadyWant, Walk, Want
 from entresol.figures.reproduction import Reproduction
 from entresol.figures.simulate import Plan, Simulation
 
@@ -140,7 +140,7 @@ def _gathered(
     of: Settings, places: Mapping[Want, Settings], found: Mapping[Settings, Results]
 ) -> Results:
     runs: dict[Want, Json] = {}
-    failures: dict[Want | Walk | Bench, str] = dict(found[of].failures)
+    failures: dict[Want | SteadyWant | Walk | Bench, str] = dict(found[of].failures)
     for want, at in places.items():
         if want in found[at].runs:
             runs[want] = found[at].runs[want]

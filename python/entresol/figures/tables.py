@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from entresol import quantity
+from entresol import quantity, steadiness
 from entresol.core import Json
 from entresol.figures import frames, ink
 from entresol.figures.frames import Row
-from entresol.figures.plan import Bench, Results, Walk, Want
+from entresol.figures.plan import Bench, Results, SteadyWant, Walk, Want
+from entresol.steadiness import PARTS
 
 if TYPE_CHECKING:
     import polars
@@ -104,6 +105,7 @@ def warnings(
     walks: Sequence[Walk],
     usual: Callable[[str], int],
     benches: Sequence[Bench] = (),
+    steady: Sequence[SteadyWant] = (),
 ) -> list[str]:
     """Sentences on what did not run or did not act, each with the runs it is about."""
     found: dict[str, list[str]] = {}
@@ -112,12 +114,15 @@ def warnings(
             found.setdefault(sentence, []).append(name_of(item, usual))
         if (few := _log_fills(run)) is not None:
             found.setdefault(few, []).append(name_of(item, usual))
-    needed: list[Want | Walk | Bench] = [*wants, *walks, *benches]
+    for window in steady:
+        for sentence in _unsteady(window, results):
+            found.setdefault(sentence, []).append(name_of(window, usual))
+    needed: list[Want | SteadyWant | Walk | Bench] = [*wants, *steady, *walks, *benches]
     for every in needed:
         if every in results.failures:
             why = f"did not run: {results.failures[every]}"
             found.setdefault(why, []).append(name_of(every, usual))
-    count = len(results.among(wants)) + len(benches)
+    count = len(results.among(wants)) + len(benches) + len(steady)
     return [f"{sentence.rstrip('.')}: {_listed(names, count)}"
             for sentence, names in found.items()]  # fmt: skip
 
@@ -156,15 +161,27 @@ def _log_fills(run: Json) -> str | None:
     return None if fills >= FILLS else "the write log filled fewer than three times"
 
 
-def name_of(item: Want | Walk | Bench, usual: Callable[[str], int]) -> str:
+def _unsteady(item: SteadyWant, results: Results) -> list[str]:
+    """What is missing to a steady state where windows begin."""
+    runs = results.steady.get(item, ())
+    begin = round(item.windows.begin * PARTS / 100)
+    found = [steadiness.missing(run, begin) for run in runs[:1]]
+    return [text.partition(": ")[2] for text in found if text is not None]
+
+
+def name_of(item: Want | SteadyWant | Walk | Bench, usual: Callable[[str], int]) -> str:
     """A run as a reader knows it: threads are named where they are not a design's usual ones."""
     if isinstance(item, Walk):
         return item.workload
     if isinstance(item, Bench):
         changed = ", ".join((*([item.device] if item.device else []), *item.overrides))
         return f"{item.workload} on {item.personality}" + (f" ({changed})" if changed else "")
+    if isinstance(item, SteadyWant):
+        changed = ", ".join(item.overrides)
+        return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
     threads = [] if item.threads == usual(item.design) else [f"{item.threads} threads"]
-    more = (each for each in (item.nand, item.device) if each)
+    threads += [f"{item.first} of its threads"] if item.first else []
+    more = (each for each in (item.machine, item.nand, item.device) if each)
     changed = ", ".join((*threads, *item.overrides, *more))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
 
@@ -176,9 +193,21 @@ def _listed(names: Sequence[str], count: int) -> str:
     return shown if len(names) <= 6 else f"{shown}; and {len(names) - 6} more of {count}"
 
 
-def settings(results: Results, wants: Sequence[Want], benches: Sequence[Bench] = ()) -> str:
+def settings(
+    results: Results,
+    wants: Sequence[Want],
+    benches: Sequence[Bench] = (),
+    steady: Sequence[SteadyWant] = (),
+) -> str:
     """What all runs of a figure have in common, in a sentence."""
     of = results.settings
+    if steady:
+        machines = dict.fromkeys(item.machine for item in steady if item in results.steady)
+        if not machines:
+            return "No window has a result."
+        return (
+            f"Windows in the steady state, machines {', '.join(machines)}, fidelity {of.fidelity}."
+        )
     if benches:
         found = [run for item, run in results.benches.items() if item in benches]
         times = [run["virtual_time_ps"] for run in found if "virtual_time_ps" in run]

@@ -1,0 +1,125 @@
+"""The runs of the figures of our own design: captures, machines, windows in the steady state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from entresol import workload
+from entresol.errors import UserError
+from entresol.figures.plan import Scale, Settings, SteadyWant, Want, Windows
+from entresol.workload import Wanted
+
+NAME = "entresol"
+OWN, FULL, CP, BASE, DRAM = "entresol", "skybyte-full", "skybyte-cp", "base-cssd", "dram-only"
+DEMO = "demo"
+SCALES = {"small": Scale(DEMO, shrink=1, window=15e6, recording=30, steady=20)}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A capture, and where windows in its steady state lie."""
+
+    threads: int
+    windows: Windows
+    machine: str = DEMO
+    overrides: tuple[str, ...] = ()
+
+
+def _small(threads: int = 24) -> Program:
+    # With 128 MiB of promoted pages nothing would ever be demoted in captures of this length.
+    windows = Windows(8, 2_000_000, 1_000_000, 75.0)
+    return Program(threads, windows, "small", ("host.promoted=16MiB",))
+
+
+SHIPPED = {
+    "memcached": Program(9, Windows(4, 1_500_000, 500_000, 43.75)),
+    "xz": Program(8, Windows(4, 700_000, 250_000, 75.0)),
+    "sort": Program(8, Windows(4, 700_000, 250_000, 75.0)),
+}
+RECORDED = {
+    "tpcc-long": _small(),
+    "bc-long": _small(),
+    "dlrm-long": _small(),
+    "ycsb-long": _small(),
+}
+"""Programs of Table I with so much work that devices become steady."""
+WORK = {
+    "tpcc-long": Wanted("tpcc", 24, work=8192),
+    "bc-long": Wanted("bc", 24, footprint=2 << 30, work=9_600_000),
+    "dlrm-long": Wanted("dlrm", 24, work=4608),
+    "ycsb-long": Wanted("ycsb", 24, work=3_840_000),
+}
+CHOSEN_ON = {**SHIPPED, **RECORDED}
+"""Programs on which parameters were chosen."""
+HELD_OUT = {
+    # One placement of pbzip2 says little: its ratios differ by a half from one to the other.
+    "pbzip2": Program(8, Windows(4, 3_000_000, 1_000_000, 40.0, placements=4)),
+    "redis": Program(2, Windows(4, 2_000_000, 500_000, 75.0)),
+    "sqlite": Program(1, Windows(4, 3_000_000, 1_000_000, 40.0)),
+    "zstd": Program(7, Windows(4, 3_000_000, 1_000_000, 40.0)),
+}
+"""Programs that were recorded when the design was fixed."""
+TABLE_I = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
+"""At scale small."""
+TABLE_I_THREADS = 24
+PROGRAMS = {**CHOSEN_ON, **HELD_OUT}
+WORKLOADS = (*PROGRAMS, *TABLE_I)
+TRACES = Path(__file__).parents[4] / "traces"
+"""The shipped captures, where the package is used from its checkout."""
+
+
+def lead(_settings: Settings) -> str:
+    """The first sentences of the page."""
+    return (
+        "What our own design is worth beside those of SkyByte, which it is made of: docs/"
+        "own-design.md. Nothing of it was published. Shipped captures and those of held-out "
+        "programs run on machine demo, long captures of Table I's programs on machine small. "
+        "Threads interleave anew in every capture that is made, so captures made again give other "
+        "numbers, near these."
+    )
+
+
+def capture(name: str, threads: int, store: Path) -> Path:
+    """A capture: shipped, or made in the store. Raises `UserError` for what is neither."""
+    if name in SHIPPED:
+        path = TRACES / f"{name}.etr"
+        if not path.exists():
+            raise UserError(
+                f"{name}.etr: a checkout has it below traces; give --captures DIR elsewhere."
+            )
+        return path
+    if name in WORK:
+        return workload.record(WORK[name], store).path
+    if name in TABLE_I:
+        return workload.capture(name, threads, store=store)
+    raise UserError(f"{name}: scripts/record-held-out DIR records it; then give --captures DIR.")
+
+
+def steady(
+    names: Sequence[str], settings: Settings, designs: Sequence[str], *overrides: str
+) -> list[SteadyWant]:
+    """Windows of programs on designs, of those workloads that are asked for."""
+    return [
+        windows(name, design, *overrides)
+        for name in names if name in settings.workloads
+        for design in designs
+    ]  # fmt: skip
+
+
+def windows(name: str, design: str, *overrides: str) -> SteadyWant:
+    """Of one program on one design."""
+    of = PROGRAMS[name]
+    told = tuple(sorted((*of.overrides, *overrides)))
+    return SteadyWant(name, design, of.threads, of.windows, of.machine, told)
+
+
+def whole(name: str, design: str, *overrides: str, nand: str = "", first: int = 0) -> Want:
+    """A shipped capture as a whole, in detail on machine demo."""
+    return Want(name, design, SHIPPED[name].threads, tuple(sorted(overrides)), nand, first=first)
+
+
+def shipped(settings: Settings) -> list[str]:
+    """The shipped captures that are asked for."""
+    return [name for name in SHIPPED if name in settings.workloads]
