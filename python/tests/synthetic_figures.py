@@ -10,6 +10,7 @@ from entresol.figures import simulate
 from entresol.figures.benches import COMPACTION, NAND, PERCENTS, RECOVERY
 from entresol.figures.entry import Figure
 from entresol.figures.plan import Bench, Results, Settings, SteadyWant, Walk, Want
+from entresol.steadiness import PARTS
 
 _KNOWN = {entry[0] for entry in synthetic.DESIGNS}
 
@@ -92,13 +93,22 @@ def bench(item: Bench) -> dict[str, Any]:
     }
 
 
+_LOOKED_AT = (
+    "cache_fills", "log_fills", "erased_blocks", "promotions", "demotions", "first_touches",
+    "page_fetches", "reads", "writes",
+)  # fmt: skip
+
+
 def steady(item: SteadyWant) -> list[dict[str, Any]]:
     """A design in its windows, which owes as much at their end as at their beginning."""
     turn = synthetic.hash_text(item.workload + item.design) % 21
     counts = {"time_ps": 10**9 * (10 + turn), "instructions": 10**6, "program_pages": 100 + turn}
     debt = {"pay_ps": 10**7 * turn, "host_pay_ps": 0}
     window = {"window": 0, "counts": counts, "debt": {"begin": debt, "end": debt}}
-    return [{"design": item.design, "windows": [window]}]
+    looks = [{"part": part, **dict.fromkeys(_LOOKED_AT, part * turn)} for part in (0, PARTS)]
+    machine = {"frames": 9, "half_lines": 9, "dies": 9, "host_pages": 9, "device_dram_bytes": 4096}
+    way = {"trace": item.workload, "instructions": 10**7, "machine": machine, "pass": looks}
+    return [{"design": item.design, "windows": [window], **way}]
 
 
 def results(figures: list[Figure], settings: Settings) -> Results:

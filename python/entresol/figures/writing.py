@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from entresol.atomic import OutputDirectory
-from entresol.figures import ink, page
+from entresol.figures import ink, markdown, page
 from entresol.figures.entry import Figure
 from entresol.figures.paper import Paper
 from entresol.figures.plan import Results
@@ -36,4 +36,7 @@ def write(
         made[figure.name] = (frame, stem.with_suffix(".svg").read_bytes())
     text = page.render(paper, figures, results, made, command)
     directory.file("index.html").write_text(text, encoding="utf-8")
+    numbers = {name: frame for name, (frame, _) in made.items()}
+    told = markdown.render(paper, figures, results, numbers, command)
+    directory.file("tables.md").write_text(told, encoding="utf-8")
     directory.commit()
