@@ -6,13 +6,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import polars
 import pytest
 import synthetic_figures
 from conftest import ROOT, Entresol
 
-from entresol import decisions, steady, worths
+from entresol import decisions, papers, steady, worths
 from entresol.errors import UserError
-from entresol.figures import frames, simulate, tables, writing
+from entresol.figures import frames, markdown, simulate, tables, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Results, SteadyWant, Windows
 from entresol.papers.entresol import PAPER, mechanisms, runs
@@ -74,9 +75,9 @@ def test_mechanisms_are_the_decisions_between_skybyte_full_and_ours() -> None:
 
 
 def test_captures_are_shipped_or_recorded_and_others_are_named(tmp_path: Path) -> None:
-    assert runs.capture("xz", 8, tmp_path) == ROOT / "traces" / "xz.etr"
+    assert runs.capture("xz", 8, "small", tmp_path) == ROOT / "traces" / "xz.etr"
     with pytest.raises(UserError, match="scripts/record-held-out DIR records it"):
-        runs.capture("pbzip2", 8, tmp_path)
+        runs.capture("pbzip2", 8, "paper", tmp_path)
 
 
 def test_a_directory_may_have_a_capture_for_any_threads(tmp_path: Path) -> None:
@@ -129,3 +130,32 @@ def test_held_out_programs_without_their_captures_are_refused(
     done = entresol_command("figure", "entresol", "held-out", *words)
     assert done.code == 2 and "record-held-out DIR records it" in done.err
     assert not (tmp_path / "f").exists()
+
+
+def test_tables_for_documents_have_intervals_and_what_warns() -> None:
+    figure = _of("steady")
+    few = replace(SETTINGS, workloads=("sort", "xz"))
+    results = synthetic_figures.results([figure], few)
+    frame = figure.frame(results).with_columns(
+        ours=polars.when(polars.col("metric") == "half_width").then(0.25).otherwise("ours")
+    )
+    text = markdown.render(PAPER, [figure], results, {"steady": frame}, "entresol figure …")
+    tables_ = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    assert [lines[0].split(" | ")[0] for lines in tables_] == ["| time", "| paid", "| programs"]
+    assert tables_[0][0] == "| time | Base-CSSD | SkyByte-CP | SkyByte-Full | DRAM-Only |"
+    assert [line.split(" ")[1] for line in tables_[0][2:]] == ["xz", "sort", "geo."]
+    assert tables_[0][2].count(" ± 0.25") == 4 and "±" not in "".join(tables_[1])
+    assert "- not steady where windows begin" in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 100
+
+
+def test_tables_for_documents_have_published_numbers_and_what_is_on_an_axis() -> None:
+    paper = papers.find("skybyte")
+    figures = choose(paper.figures, ["14", "21"])
+    few = paper.settings(workloads=["bc"])
+    results = synthetic_figures.results(figures, few)
+    made = {figure.name: figure.frame(results) for figure in figures}
+    text = markdown.render(paper, figures, results, made, "entresol figure …")
+    assert "| bc | 1.00 / 1.00 | " in text
+    assert "| normalised time | 128 | 256 | 512 | 1024 | 2048 |" in text
+    assert "| bc, SkyByte-WP | " in text

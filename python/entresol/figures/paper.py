@@ -99,9 +99,9 @@ class Paper:
     text: Text | None = None
     lead: Callable[[Settings], str] = field(default=_nothing)
     """The first sentences of its page; empty: those of runs of captures."""
-    capture: Callable[[str, int, Path], Path] | None = None
-    """The capture of a workload with so many threads, made in a store if it is not there; none:
-    programs of Table I at the scale."""
+    capture: Callable[[str, int, str, Path], Path] | None = None
+    """The capture of a workload with so many threads at a scale, made in a store if it is not
+    there; none: programs of Table I."""
     recorded: Callable[[str], Recorded | None] = field(default=_no_recording)
     """The recording of that name, which a load is then; none if it is a load of its own."""
 

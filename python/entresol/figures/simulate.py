@@ -106,7 +106,7 @@ def recorded(settings: Settings, store: Path) -> Captures:
 
     def capture(name: str, threads: int) -> Path:
         if own is not None:
-            return own(name, threads, store)
+            return own(name, threads, settings.scale, store)
         return workload.capture(name, threads, settings.scale, store=store)
 
     return capture

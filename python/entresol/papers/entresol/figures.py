@@ -32,8 +32,8 @@ FIGURES = (
            mechanisms.sensitivity, mechanisms.draw_sensitivity, wants=mechanisms.sensitivity_wants,
            label="Sensitivity"),
     Figure("log", "A log that costs nothing where it saves nothing",
-           "SkyByte-W's time ÷ Base-CSSD's, 24 threads at scale small, the last 15 % of each "
-           "program: every written line to the log, or those of pages that are not cached.",
+           "SkyByte-W's time ÷ Base-CSSD's, 24 threads; at scale small the last 15 % of each "
+           "program. Every written line goes to the log, or those of pages that are not cached.",
            NO_MEAN, mechanisms.log, mechanisms.draw_log, wants=mechanisms.log_wants,
            label="Log"),
 )  # fmt: skip

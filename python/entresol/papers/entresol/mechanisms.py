@@ -28,6 +28,7 @@ GAIN = "full_over_own"
 LOG = "skybyte-w"
 OVER_BASE = "over_base"
 WARM_UP = "run.warmup=85%"
+"""Of a program at scale small, which is warm only then; at the paper's as by default."""
 TAKES = {"all": (), "absent": ("ssd.log.takes=absent",)}
 COLOURS = ("#33608f", "#d55e00", "#117733")
 """Of the shipped captures."""
@@ -200,30 +201,31 @@ def draw_sensitivity(frame: polars.DataFrame) -> Figure:
 # A log that costs nothing where it saves nothing.
 
 
-def _logged(name: str, design: str, takes: str) -> Want:
-    overrides = tuple(sorted((WARM_UP, *(TAKES[takes] if design == LOG else ()))))
-    return Want(name, design, runs.TABLE_I_THREADS, overrides, machine="small")
+def _logged(settings: Settings, name: str, design: str, takes: str) -> Want:
+    warm_up = (WARM_UP,) if settings.scale == "small" else ()
+    overrides = tuple(sorted((*warm_up, *(TAKES[takes] if design == LOG else ()))))
+    return Want(name, design, runs.TABLE_I_THREADS, overrides)
 
 
 def log_wants(settings: Settings) -> list[Want]:
     """SkyByte-W with a log of all writes and of those of absent pages, and Base-CSSD."""
     names = [name for name in runs.TABLE_I if name in settings.workloads]
-    return [_logged(name, *which) for name in names
+    return [_logged(settings, name, *which) for name in names
             for which in ((BASE, "all"), (LOG, "all"), (LOG, "absent"))]  # fmt: skip
 
 
 def log(results: Results) -> polars.DataFrame:
     """Time ÷ Base-CSSD's, and pages programmed."""
-    rows = Rows()
-    for name in (name for name in runs.TABLE_I if name in results.settings.workloads):
-        base = _logged(name, BASE, "all")
-        for takes in TAKES:
-            item = _logged(name, LOG, takes)
-            rows.add(name, LOG, OVER_BASE, quotient(results.time(item), results.time(base)),
-                     x=takes)  # fmt: skip
-        for label, item in (("base", base), *((t, _logged(name, LOG, t)) for t in TAKES)):
+    rows, settings = Rows(), results.settings
+    for name in (name for name in runs.TABLE_I if name in settings.workloads):
+        base = _logged(settings, name, BASE, "all")
+        logged = {takes: _logged(settings, name, LOG, takes) for takes in TAKES}
+        for takes, item in logged.items():
+            over_base = quotient(results.time(item), results.time(base))
+            rows.add(name, LOG, OVER_BASE, over_base, x=takes)
+        for label, item in {"base": base, **logged}.items():
             pages = results.number(item, "flash", "program_pages")
-            rows.add(name, item.design, "pages", pages, x=label)
+            rows.add(name, LOG, "pages", pages, x=label)
     return rows.frame(means=(GEOMETRIC,), parts=("pages",))
 
 

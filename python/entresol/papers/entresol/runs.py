@@ -14,7 +14,11 @@ from entresol.workload import Wanted
 NAME = "entresol"
 OWN, FULL, CP, BASE, DRAM = "entresol", "skybyte-full", "skybyte-cp", "base-cssd", "dram-only"
 DEMO = "demo"
-SCALES = {"small": Scale(DEMO, shrink=1, window=15e6, recording=30, steady=20)}
+SCALES = {
+    "small": Scale("small", shrink=16, window=15e6, recording=30, steady=20),
+    "paper": Scale("table2", shrink=1, window=100e6, recording=60, steady=20),
+}
+"""Of Table I's programs as a whole; all others are the same at both."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,6 @@ HELD_OUT = {
 }
 """Programs that were recorded when the design was fixed."""
 TABLE_I = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
-"""At scale small."""
 TABLE_I_THREADS = 24
 PROGRAMS = {**CHOSEN_ON, **HELD_OUT}
 WORKLOADS = (*PROGRAMS, *TABLE_I)
@@ -81,7 +84,7 @@ def lead(_settings: Settings) -> str:
     )
 
 
-def capture(name: str, threads: int, store: Path) -> Path:
+def capture(name: str, threads: int, scale: str, store: Path) -> Path:
     """A capture: shipped, or made in the store. Raises `UserError` for what is neither."""
     if name in SHIPPED:
         path = TRACES / f"{name}.etr"
@@ -93,7 +96,7 @@ def capture(name: str, threads: int, store: Path) -> Path:
     if name in WORK:
         return workload.record(WORK[name], store).path
     if name in TABLE_I:
-        return workload.capture(name, threads, store=store)
+        return workload.capture(name, threads, scale, store=store)
     raise UserError(f"{name}: scripts/record-held-out DIR records it; then give --captures DIR.")
 
 
@@ -117,7 +120,8 @@ def windows(name: str, design: str, *overrides: str) -> SteadyWant:
 
 def whole(name: str, design: str, *overrides: str, nand: str = "", first: int = 0) -> Want:
     """A shipped capture as a whole, in detail on machine demo."""
-    return Want(name, design, SHIPPED[name].threads, tuple(sorted(overrides)), nand, first=first)
+    return Want(name, design, SHIPPED[name].threads, tuple(sorted(overrides)), nand,
+                machine=DEMO, first=first)  # fmt: skip
 
 
 def shipped(settings: Settings) -> list[str]:
