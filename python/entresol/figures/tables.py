@@ -219,8 +219,8 @@ def settings(
         return f"{len(times)} loads of {spans} of virtual time, sizes one in {of.shrink}."
     runs = results.among(wants)
     work = [run["instructions"] for run in runs.values()]
-    machines = list(dict.fromkeys(item.machine or of.machine for item in wants)) or [of.machine]
-    parts = [f"machine {' and '.join(machines)}", f"fidelity {of.fidelity}"]
+    on = list(dict.fromkeys(item.machine or of.machine for item in wants)) or [of.machine]
+    parts = [f"machine {' and '.join(on)}", f"fidelity {of.fidelity}"]
     parts += [f"mode {of.mode}"] if wants else []
     if work:
         most, least = quantity.count(max(work)), quantity.count(min(work))
