@@ -441,3 +441,23 @@ def test_a_figure_that_agrees_is_not_said_to_differ() -> None:
     made = {"10": (figure.frame(results), b'<svg width="10pt">')}
     shown = page.render(PAPER, [figure], results, made, "")
     assert "Does it differ?" in shown and "Why it differs" not in shown
+
+
+def test_warnings_that_differ_in_numbers_alone_are_one() -> None:
+    pages = {
+        "bc": "all 12 pages fit in the 64 of it.",
+        "tpcc": "all 1,300 pages fit in the 2 of it.",
+    }
+    runs = {
+        want(name, "base-cssd"): synthetic_figures.run(want(name, "base-cssd"))
+        | {"warnings": [pages[name], f"nothing of {name} ran"]}
+        for name in ("bc", "tpcc")
+    }
+    found = tables.warnings(Results(TWO, runs), list(runs), [], threads_of)
+    assert found == [
+        "all … pages fit in the … of it: bc on base-cssd; tpcc on base-cssd",
+        "nothing of bc ran: bc on base-cssd",
+        "nothing of tpcc ran: tpcc on base-cssd",
+    ]
+    (alone, _) = tables.warnings(Results(TWO, runs), list(runs)[:1], [], threads_of)
+    assert alone == "all 12 pages fit in the 64 of it: bc on base-cssd"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ MOST_ROWS = 700
 OPEN_ROWS = 18
 """Longer tables of means are folded."""
 NUMBERS = ("ours", "published", "ratio")
+_NUMBERS = re.compile(r"\d[\d,.]*(?<=\d)")
 
 
 def means(frame: polars.DataFrame) -> str:
@@ -107,24 +109,32 @@ def warnings(
     benches: Sequence[Bench] = (),
     steady: Sequence[SteadyWant] = (),
 ) -> list[str]:
-    """Sentences on what did not run or did not act, each with the runs it is about."""
-    found: dict[str, list[str]] = {}
+    """Sentences on what did not run or did not act, each with the runs it is about. Those that
+    differ in numbers alone are one, without them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+
+    def warn(sentence: str, item: Want | SteadyWant | Walk | Bench) -> None:
+        found.setdefault(_NUMBERS.sub("…", sentence), []).append((sentence, name_of(item, usual)))
+
     for item, run in results.among(wants).items():
         for sentence in run["warnings"]:
-            found.setdefault(sentence, []).append(name_of(item, usual))
+            warn(sentence, item)
         if (few := _log_fills(run)) is not None:
-            found.setdefault(few, []).append(name_of(item, usual))
+            warn(few, item)
     for window in steady:
         for sentence in _unsteady(window, results):
-            found.setdefault(sentence, []).append(name_of(window, usual))
+            warn(sentence, window)
     needed: list[Want | SteadyWant | Walk | Bench] = [*wants, *steady, *walks, *benches]
     for every in needed:
         if every in results.failures:
-            why = f"did not run: {results.failures[every]}"
-            found.setdefault(why, []).append(name_of(every, usual))
+            warn(f"did not run: {results.failures[every]}", every)
     count = len(results.among(wants)) + len(benches) + len(steady)
-    return [f"{sentence.rstrip('.')}: {_listed(names, count)}"
-            for sentence, names in found.items()]  # fmt: skip
+    told = []
+    for shape, each in found.items():
+        sentences = list(dict.fromkeys(sentence for sentence, _ in each))
+        words = sentences[0] if len(sentences) == 1 else shape
+        told.append(f"{words.rstrip('.')}: {_listed([name for _, name in each], count)}")
+    return told
 
 
 def partial_means(frame: polars.DataFrame) -> list[str]:

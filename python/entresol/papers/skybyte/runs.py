@@ -15,7 +15,7 @@ WORKLOADS = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
 """Table I, in the order of the paper's figures."""
 SCALES = {
     "small": Scale("small", shrink=16, window=100e6, recording=6),
-    "paper": Scale("table2", shrink=1, window=100e6, recording=180),
+    "paper": Scale("table2", shrink=1, window=100e6, recording=60),
 }
 SWITCHING = 24
 """Threads of designs that switch (§VI-A)."""
