@@ -287,6 +287,14 @@ def test_runs_with_unusual_threads_are_told_apart() -> None:
     runs_of = [want("bc", "skybyte-full", threads=threads) for threads in (16, 24)]
     names = [tables.name_of(item, threads_of) for item in runs_of]
     assert names == ["bc on skybyte-full (16 threads)", "bc on skybyte-full"]
+    assert tables.name_of(runs_of[0], lambda _design: 0) == "bc on skybyte-full"
+
+
+def test_of_a_run_with_many_settings_the_first_are_named() -> None:
+    few, many = (tuple(f"k.{number}=1" for number in range(count)) for count in (4, 9))
+    named = [tables.name_of(Want("bc", "skybyte-w", 8, each), threads_of) for each in (few, many)]
+    assert named[0] == "bc on skybyte-w (k.0=1, k.1=1, k.2=1, k.3=1)"
+    assert named[1] == "bc on skybyte-w (k.0=1, k.1=1, k.2=1, k.3=1, 5 more settings)"
 
 
 def test_why_a_figure_differs_is_said_under_the_conditions_that_it_is_about() -> None:

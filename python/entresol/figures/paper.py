@@ -93,7 +93,8 @@ class Paper:
     scales: Mapping[str, Scale] = field(default_factory=dict)
     published: Published | None = None
     threads_of: Callable[[str], int] = field(default=lambda _design: 1)
-    """With how many threads a design runs unless a figure says otherwise."""
+    """With how many threads a design runs unless a figure says otherwise; 0: with those of the
+    capture."""
     caution: Callable[[Settings], str] = _nothing
     """A sentence where settings make all numbers say little."""
     text: Text | None = None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FILLS = 6
 """Halves of the log that three whole fills are."""
+MOST_SETTINGS = 4
 MOST_ROWS = 700
 """Curves of more points are in the CSV only."""
 OPEN_ROWS = 18
@@ -180,7 +181,8 @@ def _unsteady(item: SteadyWant, results: Results) -> list[str]:
 
 
 def name_of(item: Want | SteadyWant | Walk | Bench, usual: Callable[[str], int]) -> str:
-    """A run as a reader knows it: threads are named where they are not a design's usual ones."""
+    """A run as a reader knows it: threads are named where they are not a design's usual ones, if
+    it has such (0: those of the capture); of many settings the first."""
     if isinstance(item, Walk):
         return item.workload
     if isinstance(item, Bench):
@@ -189,10 +191,12 @@ def name_of(item: Want | SteadyWant | Walk | Bench, usual: Callable[[str], int])
     if isinstance(item, SteadyWant):
         changed = ", ".join(item.overrides)
         return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
-    threads = [] if item.threads == usual(item.design) else [f"{item.threads} threads"]
+    threads = [] if usual(item.design) in (0, item.threads) else [f"{item.threads} threads"]
     threads += [f"{item.first} of its threads"] if item.first else []
-    more = (each for each in (item.machine, item.nand, item.device) if each)
-    changed = ", ".join((*threads, *item.overrides, *more))
+    told = list(item.overrides[:MOST_SETTINGS])
+    told += [f"{more} more settings"] if (more := len(item.overrides) - len(told)) else []
+    on = (each for each in (item.machine, item.nand, item.device) if each)
+    changed = ", ".join((*threads, *told, *on))
     return f"{item.workload} on {item.design}" + (f" ({changed})" if changed else "")
 
 
