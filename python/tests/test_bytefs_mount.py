@@ -319,6 +319,8 @@ def test_what_cannot_be_mounted_is_refused_in_one_line(
         entresol_command("mount", ssd, other, "-o", "ro,sync")
     )
     assert "no file system of Entresol is mounted" in one_line(entresol_command("umount", other))
+    gone = one_line(entresol_command("umount", other / "gone"))
+    assert "No such file or directory; name the directory of a mount." in gone
     assert "is in no mounted file system" in one_line(entresol_command("fs", "stat", ssd))
 
 
