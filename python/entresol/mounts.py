@@ -20,6 +20,7 @@ FOLDER = ".entresol"
 SHOWN = 64
 """Characters that a server keeps of a value that it has refused."""
 DIRECTORY = "the directory of a mount"
+KILLED = "its server was killed; mount the image there anew, or take the mount away with umount."
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,10 @@ def at(path: Path) -> FileSystem:
 
 
 def around(path: Path) -> FileSystem:
-    """The file system that a file is in. Raises `UserError` if it is none of ours."""
+    """The file system that a file is in. Raises `UserError` if it is none of ours, or has no
+    server any more."""
+    if is_dead(path):
+        raise UserError(f"{path}: {KILLED}")
     for parent in (path, *path.parents):
         if parent.is_mount():
             if (parent / FOLDER / "stats").is_file():
@@ -135,6 +139,8 @@ def absolute(named: Path, wanted: str = "a file of a mount") -> Path:
         found = whole.parent.resolve(strict=True) / whole.name
         found.lstat()
     except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise UserError(f"{named}: {KILLED}") from None
         raise UserError(f"{named}: {error.strerror}; name {wanted}.") from None
     return found
 

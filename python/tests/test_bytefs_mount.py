@@ -269,6 +269,9 @@ def test_umount_knows_a_killed_server_whatever_the_kernel_remembers(
     assert folder.stat().st_ino == 1
     server.kill()
     assert folder.stat().st_ino == 1, "the kernel answers by itself"
+    for command, place in (("stat", folder / "f"), ("map", folder), ("sync", folder)):
+        asked = one_line(entresol_command("fs", command, place))
+        assert f"{place}: its server was killed; mount the image there anew" in asked
     told = entresol_command("umount", folder)
     assert told.out == f"{folder}: a killed server's mount is taken away\n", told.err
     assert not folder.is_mount()
