@@ -17,6 +17,10 @@ from entresol.core import Json
 from entresol.errors import Failed, UserError
 
 FOLDER = ".entresol"
+SHOWN = 64
+"""Characters that a server keeps of a value that it has refused."""
+DIRECTORY = "the directory of a mount"
+KILLED = "its server was killed; mount the image there anew, or take the mount away with umount."
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,17 @@ class FileSystem:
         finally:
             os.close(file)
 
-    def refusal(self, number: int) -> str | None:
-        """Why an attribute of an inode was refused last. A mount without dax keeps no reason."""
+    def refusal(self, number: int, value: str) -> str | None:
+        """Why a value of an inode's attribute was refused. A mount without dax keeps no reason."""
         try:
             refused = self.dax()["refused"]
         except UserError:
             return "neither all nor ranges of bytes as in 0-2MiB,8MiB-10MiB"
-        mine = [each["why"] for each in refused if each["inode"] == number]
+        shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+        # Moves of the file's ranges that failed meanwhile are in the list too.
+        mine = [
+            each["why"] for each in refused if (each["inode"], each["asked"]) == (number, shown)
+        ]
         return str(mine[-1]) if mine else None
 
     def map(self, number: int) -> Json:
@@ -111,7 +119,10 @@ def at(path: Path) -> FileSystem:
 
 
 def around(path: Path) -> FileSystem:
-    """The file system that a file is in. Raises `UserError` if it is none of ours."""
+    """The file system that a file is in. Raises `UserError` if it is none of ours, or has no
+    server any more."""
+    if is_dead(path):
+        raise UserError(f"{path}: {KILLED}")
     for parent in (path, *path.parents):
         if parent.is_mount():
             if (parent / FOLDER / "stats").is_file():
@@ -120,15 +131,17 @@ def around(path: Path) -> FileSystem:
     raise UserError(f"{path}: is in no mounted file system of Entresol; name a file in one.")
 
 
-def absolute(named: Path) -> Path:
+def absolute(named: Path, wanted: str = "a file of a mount") -> Path:
     """A path without links in the directories that lead to it; its last part may be one. Raises
-    `UserError` if it is not there."""
+    `UserError` if it is not there, which says what is `wanted`."""
     whole = Path(os.path.abspath(named))  # noqa: PTH100 -- `absolute` keeps `..`.
     try:
         found = whole.parent.resolve(strict=True) / whole.name
         found.lstat()
     except OSError as error:
-        raise UserError(f"{named}: {error.strerror}; name a file of a mount.") from None
+        if error.errno == errno.ENOTCONN:
+            raise UserError(f"{named}: {KILLED}") from None
+        raise UserError(f"{named}: {error.strerror}; name {wanted}.") from None
     return found
 
 

@@ -149,6 +149,10 @@ def as_nobody(script: str, *arguments: Path) -> str:
     who = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     python = (sys.executable, "-I", "-S", "-c", script)
     done = subprocess.run(
-        (*who, *python, *map(str, arguments)), capture_output=True, text=True, check=False
+        (*who, *python, *map(str, arguments)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=START,
     )
     return done.stdout + done.stderr

@@ -269,6 +269,9 @@ def test_umount_knows_a_killed_server_whatever_the_kernel_remembers(
     assert folder.stat().st_ino == 1
     server.kill()
     assert folder.stat().st_ino == 1, "the kernel answers by itself"
+    for command, place in (("stat", folder / "f"), ("map", folder), ("sync", folder)):
+        asked = one_line(entresol_command("fs", command, place))
+        assert f"{place}: its server was killed; mount the image there anew" in asked
     told = entresol_command("umount", folder)
     assert told.out == f"{folder}: a killed server's mount is taken away\n", told.err
     assert not folder.is_mount()
@@ -319,6 +322,8 @@ def test_what_cannot_be_mounted_is_refused_in_one_line(
         entresol_command("mount", ssd, other, "-o", "ro,sync")
     )
     assert "no file system of Entresol is mounted" in one_line(entresol_command("umount", other))
+    gone = one_line(entresol_command("umount", other / "gone"))
+    assert "No such file or directory; name the directory of a mount." in gone
     assert "is in no mounted file system" in one_line(entresol_command("fs", "stat", ssd))
 
 

@@ -17,6 +17,7 @@ from kill_lab import make_image
 from mounted import Mount
 
 from entresol.core import Json
+from entresol.mounts import FileSystem
 
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
@@ -255,6 +256,28 @@ def test_a_command_asks_for_a_file_and_says_why_it_is_refused(
         assert "No such file" in missing
     outside = one_line(entresol_command("dax", "map", tmp_path, "all"))
     assert "in no mounted file system of Entresol" in outside
+
+
+def test_why_a_value_is_refused_is_not_why_a_move_of_the_file_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(inode: int, asked: str, why: str) -> dict[str, object]:
+        return {"inode": inode, "asked": asked, "why": why}
+
+    long = ",".join(["8MiB-2MiB"] * 20)
+    told = {
+        "refused": [
+            refused(7, "everything", "it makes no sense"),
+            refused(7, f"{long[:64]}…", "it is long"),
+            refused(8, "everything", "another file"),
+            refused(7, "reclaim", "the device takes no writes"),
+        ]
+    }
+    monkeypatch.setattr(FileSystem, "dax", lambda _self: told)
+    there = FileSystem(Path("mnt"))
+    assert there.refusal(7, "everything") == "it makes no sense"
+    assert there.refusal(7, long) == "it is long"
+    assert there.refusal(7, "8MiB-2MiB") is None
 
 
 def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None:

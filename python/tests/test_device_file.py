@@ -24,6 +24,8 @@ WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
 
 BLOCK = 4096
+PATIENCE = 300
+"""Seconds that a program of others may take: one that hangs fails its test."""
 KEEP_SIZE, PUNCH_HOLE, COLLAPSE, ZERO_RANGE = 1, 2, 8, 16
 
 
@@ -183,7 +185,9 @@ def test_many_requests_at_once_are_each_answered_with_their_bytes(
         "--randseed=9",
         "--fsync=40",
     )
-    done = subprocess.run(fio, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        fio, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=PATIENCE
+    )
     assert done.returncode == 0 and "err= 0" in done.stdout, done.stdout + done.stderr
 
 
@@ -284,6 +288,7 @@ def test_only_its_user_may_open_the_file_unless_told_otherwise(serve: Serve) -> 
             capture_output=True,
             text=True,
             check=False,
+            timeout=PATIENCE,
         )
         assert told in done.stdout + done.stderr
         server.stop()

@@ -77,6 +77,7 @@ def test_the_parts_of_an_fsync_make_the_whole(
     assert mapped(entresol_command, file)["host_dirty_pages"] == 0
     again = entresol_command("fs", "why-fsync", file)
     assert again.code == 0 and "fsync of" in again.out and "FUSE" in again.out
+    assert again.out.endswith("The device was asked for nothing: all of it was there already.\n")
     for name in ("why.svg", "why.pdf"):
         os.pwrite(fd, os.urandom(PAGE), 0)
         drawn = entresol_command("fs", "why-fsync", file, "-o", tmp_path / name)

@@ -46,6 +46,10 @@ def test_a_served_device_gets_a_file_system(
     again = entresol_command("mkfs", place)
     assert again.code != 0 and "is not empty, and what is on it would be lost" in one_line(again)
     assert entresol_command("mkfs", place, "--force", "--personality", "pmfs-like").code == 0
+    for command, done in (("mount", "mounted"), ("fsck", "checked")):
+        words = (place, memory.parent / "mnt") if command == "mount" else (place,)
+        refused = entresol_command(command, *words)
+        assert refused.code == 2 and f"what is served is not {done}" in one_line(refused)
     # Others are served as before.
     with connect(memory) as client:
         assert client.read(0, 8) == b"ENTRBYFS"
@@ -62,7 +66,7 @@ def test_what_lacks_bytes_or_transactions_is_refused_in_one_sentence(
     for place, part in (
         (f"unix:{socket}", "for NBD carries neither bytes nor transactions"),
         ("127.0.0.1:10809", "takes blocks alone"),
-        (file, "takes blocks alone"),
+        (file, "is no device image, which is a directory"),
         (f"unix:{tmp_path}/nobody", "no device can be reached there"),
         ("unix:", "unix:PATH"),
     ):

@@ -64,7 +64,7 @@ def top(
 
     In a pipe it prints table after table. With --json it prints all that is known, once.
     """
-    file_system = mounts.at(mounts.absolute(mount).resolve())
+    file_system = mounts.at(mounts.absolute(mount, mounts.DIRECTORY).resolve())
     if as_json:
         typer.echo(json.dumps(file_system.dax(), indent=2))
         return
@@ -103,7 +103,7 @@ def set_command(
 
     It writes to .entresol/dax of the mount, as `echo upgrade=50 > MOUNT/.entresol/dax` does.
     """
-    file_system = mounts.at(mounts.absolute(mount).resolve())
+    file_system = mounts.at(mounts.absolute(mount, mounts.DIRECTORY).resolve())
     file_system.dax()
     file_system.set_dax(settings)
     now = file_system.dax()["settings"]
@@ -132,7 +132,8 @@ def map_command(
             os.setxattr(path, ATTRIBUTE, wanted.encode())
     except OSError as error:
         if error.errno != errno.ENODATA:
-            why = file_system.refusal(path.stat().st_ino) if error.errno == errno.EINVAL else None
+            is_wrong = error.errno == errno.EINVAL
+            why = file_system.refusal(path.stat().st_ino, wanted) if is_wrong else None
             raise UserError(f"{file}: {why or error.strerror}.") from None
     typer.echo(f"{file}: {wanted}")
 

@@ -26,7 +26,6 @@ from entresol.terminal import print_table
 PROBLEMS_FOUND = 1
 """Exit code of `fsck` when something is wrong that was not repaired."""
 BLOCK = 4096
-SERVED = "unix:"
 _ADDRESS = re.compile(r"[^/]+:[0-9]+")
 """Where an NBD server listens, as `device serve --nbd` has it."""
 
@@ -97,7 +96,7 @@ def mkfs(
     made = core.fs_make(image, options)
     size = quantity.size(made["size_bytes"])
     mount = f"mount it with entresol mount {image} DIR"
-    if str(image).startswith(SERVED):
+    if str(image).startswith(serving.ADDRESS):
         mount = "when it is not served any more, mount its image with entresol mount IMAGE DIR"
     print(f"{made['personality']} on {size}; {mount}", file=sys.stderr)
     print(image)
@@ -108,7 +107,8 @@ def _check_place(image: Path) -> None:
     is_address = not image.exists() and _ADDRESS.fullmatch(str(image)) is not None
     if image.is_file() or image.is_block_device() or is_address:
         raise UserError(
-            f"{image}: takes blocks alone, and a file system needs the device's bytes and "
+            f"{image}: is no device image, which is a directory. Where a device is served as a "
+            "file or over NBD it takes blocks alone, and a file system needs its bytes and "
             "transactions; name the image, or serve it with --shm unix:PATH and name unix:PATH."
         )
 
@@ -125,6 +125,7 @@ def fsck(
 
     Exit code 0 if it is sound or everything was repaired, 1 otherwise.
     """
+    serving.refuse_address(image, "checked")
     found = core.fs_check(image, repair=repair)
     problems = found["problems"]
     left = sum(problem["repaired"] is None for problem in problems)

@@ -26,6 +26,7 @@ WIDTH = 40
 PICTURES = (".svg", ".pdf")
 CLOCKS = ("the device's clock", "wall clock")
 FUSE, CODE = "FUSE", "file system"
+NOTHING = "The device was asked for nothing: all of it was there already."
 DEVICE = {
     "link_ps": ("link", "device: commands and lines on the link, there and back"),
     "waiting_ps": ("waiting", "device: for other requests of the same lines, and for room"),
@@ -98,6 +99,8 @@ def _print(title: str, parts: Sequence[Part], whole: int) -> None:
         time_ = quantity.duration(part.time_ps)
         table.add_row(Text(part.name), time_, quantity.percent(share), bar, Text(part.note))
     print_table(console, table)
+    if len(parts) == 2:
+        console.print(NOTHING, highlight=False, markup=False)
 
 
 def _check_picture(output: Path) -> None:

@@ -125,6 +125,7 @@ def mount_command(
 
     In the foreground Ctrl-C, SIGTERM and the end of its terminal unmount it too.
     """
+    serving.refuse_address(image, "mounted")
     wanted = _read_options(options or ())
     wanted |= {
         "real_pace": pace is Pace.REAL,
@@ -328,7 +329,7 @@ def umount_command(
     ] = False,
 ) -> None:
     """Unmount a file system, and return when everything is in its image and that is free."""
-    place = mounts.absolute(directory)
+    place = mounts.absolute(directory, mounts.DIRECTORY)
     if mounts.is_dead(place):
         mounts.unmount(place, lazy=True)
         typer.echo(f"{place}: a killed server's mount is taken away")

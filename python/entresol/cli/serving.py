@@ -12,6 +12,18 @@ import typer
 
 from entresol import quantity
 from entresol.core import Json
+from entresol.errors import UserError
+
+ADDRESS = "unix:"
+"""How the place begins where a device is served."""
+
+
+def refuse_address(image: Path, done: str) -> None:
+    """Refuses a served device where an image alone can be `done` something with."""
+    if str(image).startswith(ADDRESS) and not image.exists():
+        raise UserError(
+            f"{image}: what is served is not {done}; end its server, and name the image."
+        )
 
 
 @contextmanager
