@@ -13,7 +13,7 @@ use port::{Payload, SharedBlock};
 use soc::{DataPlane, fault_of};
 use std::io;
 use std::path::Path;
-use units::{FrameId, LineInPage, LineMask, PageSize, Ppa, RequestId, Stream};
+use units::{FrameId, LineInPage, LineMask, LogSlot, PageSize, Ppa, RequestId, Stream};
 
 /// Bytes of a block that is shared.
 const SHARED: usize = 4096;
@@ -345,6 +345,16 @@ impl Data {
 }
 
 impl DataPlane for Data {
+    #[inline(always)]
+    fn foresees(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn foresee(&mut self, slot: LogSlot) {
+        self.tables.foresee(slot);
+    }
+
     #[inline]
     fn copy_line(&mut self, from: Cell, to: Cell) {
         if self.failure.is_some() && self.survives(to) {
@@ -562,7 +572,7 @@ mod tests {
     use crate::layout::Layout;
     use crate::mapped::Mapped;
     use firmware::BufferId;
-    use units::{LineAddr, LogSlot};
+    use units::LineAddr;
 
     /// Of a preset with this data cache, in memory.
     fn data(preset: &str, layers: &[&str]) -> Data {

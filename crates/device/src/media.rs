@@ -319,5 +319,5 @@ fn holder(lpa: Lpa) -> u64 {
 
 /// Of the bytes and of whose they are.
 fn checksum(lpa: Lpa, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(bytes), &lpa.get().to_le_bytes())
+    checksum::crc32c_append(checksum::crc32c(bytes), &lpa.get().to_le_bytes())
 }

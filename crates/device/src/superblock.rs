@@ -151,7 +151,7 @@ impl Superblock {
 
 /// Of everything but itself.
 fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&bytes[..32]), &bytes[36..])
+    checksum::crc32c_append(checksum::crc32c(&bytes[..32]), &bytes[36..])
 }
 
 #[cfg(test)]

@@ -72,6 +72,13 @@ impl Tables {
     pub fn slot_mut(&mut self, slot: LogSlot) -> &mut [u8] {
         self.map.bytes_mut(self.layout.slot(slot), line_bytes())
     }
+    /// A slot is looked at soon, and its header changes.
+    #[inline]
+    pub fn foresee(&self, slot: LogSlot) {
+        self.map.foresee(self.layout.slot(slot), line_bytes());
+        self.map
+            .foresee(self.layout.slot_header(slot), HEADER_BYTES);
+    }
     /// A line of the window.
     #[inline]
     pub fn window(&self, line: LineAddr) -> &[u8] {

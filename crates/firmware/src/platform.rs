@@ -366,6 +366,18 @@ pub trait Platform {
         self.dram(at, address, size, is_write)
     }
 
+    /// Data plane only: whether it is of use to say that lines of the log are asked for soon.
+    #[inline(always)]
+    fn foresees(&self) -> bool {
+        false
+    }
+
+    /// Data plane only: the line of a slot is asked for soon, and what is known of it changes then.
+    #[inline(always)]
+    fn foresee(&mut self, slot: LogSlot) {
+        let _ = slot;
+    }
+
     /// Data plane only: copies one line. Takes no time of its own.
     fn copy_line(&mut self, from: Cell, to: Cell);
 

@@ -106,7 +106,7 @@ impl Capture {
     /// The file, with every length and checksum as it must be.
     pub fn bytes(&self) -> Vec<u8> {
         let mut file = b"\x89ETR\r\n\x1a\n\x01\0\0\0".to_vec();
-        file.extend(crc32c::crc32c(&file).to_le_bytes());
+        file.extend(checksum::crc32c(&file).to_le_bytes());
         let mut lengths = varint((self.chunks.len() + self.more_lengths.len()) as u64);
         for chunk in &self.chunks {
             let bytes = chunk.bytes();
@@ -124,7 +124,7 @@ impl Capture {
         }
         let mut end = (footer as u64).to_le_bytes().to_vec();
         end.extend((file.len() as u64 - footer as u64).to_le_bytes());
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&end), b"ETR-END\n");
+        let crc = checksum::crc32c_append(checksum::crc32c(&end), b"ETR-END\n");
         end.extend(crc.to_le_bytes());
         end.extend(b"ETR-END\n");
         file.extend(end);
@@ -186,7 +186,7 @@ impl Chunk {
             head.extend((frame.len() as u32).to_le_bytes());
             packed.extend(frame);
         }
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&head), &packed);
+        let crc = checksum::crc32c_append(checksum::crc32c(&head), &packed);
         head.extend(crc.to_le_bytes());
         head.extend(packed);
         head
@@ -236,7 +236,7 @@ fn section(tag: [u8; 4], raw: &[u8]) -> Vec<u8> {
     let mut bytes = tag.to_vec();
     bytes.extend((raw.len() as u32).to_le_bytes());
     bytes.extend((packed.len() as u32).to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes), &packed);
+    let crc = checksum::crc32c_append(checksum::crc32c(&bytes), &packed);
     bytes.extend(crc.to_le_bytes());
     bytes.extend(packed);
     bytes

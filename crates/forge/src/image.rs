@@ -30,8 +30,8 @@ pub fn set_config(superblock: &mut [u8], text: &str) {
     superblock[TEXT_AT..SUPERBLOCK_BYTES].fill(0);
     superblock[TEXT_AT..][..text.len()].copy_from_slice(text);
     superblock[LENGTH_AT..LENGTH_AT + 4].copy_from_slice(&(text.len() as u32).to_le_bytes());
-    let head = crc32c::crc32c(&superblock[..SUM_AT]);
-    let sum = crc32c::crc32c_append(head, &superblock[SUM_AT + 4..SUPERBLOCK_BYTES]);
+    let head = checksum::crc32c(&superblock[..SUM_AT]);
+    let sum = checksum::crc32c_append(head, &superblock[SUM_AT + 4..SUPERBLOCK_BYTES]);
     superblock[SUM_AT..SUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
 }
 

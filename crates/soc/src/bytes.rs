@@ -4,7 +4,7 @@ use crate::work_times::GivenTimes;
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use nand::{Day, Fault, Operation};
 use port::{Payload, SharedBlock};
-use units::{LineMask, Lpa, Ppa, RequestId, Time};
+use units::{LineMask, LogSlot, Lpa, Ppa, RequestId, Time};
 
 /// An operation that a measured flash begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +50,17 @@ impl Brought<'_> {
 /// requests are in buffers of the host's commands: a command has one buffer, a request is a part of
 /// it.
 pub trait DataPlane {
+    /// Whether it is of use to say that lines of the log are asked for soon.
+    #[inline(always)]
+    fn foresees(&self) -> bool {
+        false
+    }
+
+    /// The line of a slot is asked for soon, and what is known of it changes then. Nothing has to
+    /// be done.
+    #[inline(always)]
+    fn foresee(&mut self, _slot: LogSlot) {}
+
     /// Copies one line.
     fn copy_line(&mut self, from: Cell, to: Cell);
 

@@ -9,7 +9,7 @@ use firmware::{
     Response, Timer, Work,
 };
 use nand::NandEvent;
-use units::{Bytes, LineMask, Lpa, Picos, Ppa, RequestId, Time};
+use units::{Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
 pub trait Firmware {
@@ -161,6 +161,16 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
     fn dram_behind(&mut self, at: Time, address: Bytes, size: Bytes, is_write: bool) -> Time {
         self.resources
             .access_dram_behind(at, address, size, is_write)
+    }
+
+    #[inline(always)]
+    fn foresees(&self) -> bool {
+        self.resources.bytes.foresees()
+    }
+
+    #[inline(always)]
+    fn foresee(&mut self, slot: LogSlot) {
+        self.resources.bytes.foresee(slot);
     }
 
     #[inline]

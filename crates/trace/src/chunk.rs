@@ -209,8 +209,8 @@ fn put_head(out: &mut Vec<u8>, summary: &ChunkSummary) {
 
 /// The checksum of a whole chunk: everything but the place of the checksum itself.
 fn checksum(chunk: &[u8]) -> u32 {
-    let head = crc32c::crc32c(&chunk[..HEAD_BYTES - 4]);
-    crc32c::crc32c_append(head, &chunk[HEAD_BYTES..])
+    let head = checksum::crc32c(&chunk[..HEAD_BYTES - 4]);
+    checksum::crc32c_append(head, &chunk[HEAD_BYTES..])
 }
 
 /// A column's place in its chunk.

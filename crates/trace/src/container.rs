@@ -71,7 +71,7 @@ impl<W: Write> CaptureWriter<W> {
     pub fn new(mut out: W) -> Result<Self, Fault> {
         let mut head = Vec::from(MAGIC);
         head.extend(VERSION.to_le_bytes());
-        let crc = crc32c::crc32c(&head);
+        let crc = checksum::crc32c(&head);
         head.extend(crc.to_le_bytes());
         out.write_all(&head)?;
         Ok(Self {
@@ -124,7 +124,7 @@ impl<W: Write> CaptureWriter<W> {
         let len = footer.len() as u64;
         let mut end = Vec::from(self.offset.to_le_bytes());
         end.extend(len.to_le_bytes());
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&end), &END_MAGIC);
+        let crc = checksum::crc32c_append(checksum::crc32c(&end), &END_MAGIC);
         end.extend(crc.to_le_bytes());
         end.extend(END_MAGIC);
         self.out.write_all(&footer)?;
@@ -307,7 +307,7 @@ fn check_head(file: &[u8]) -> Result<(), Fault> {
     }
     let mut wire = Wire::new(&file[8..HEAD_BYTES], "head", 0);
     let (found, crc) = (wire.u32()?, wire.u32()?);
-    if crc != crc32c::crc32c(&file[..12]) {
+    if crc != checksum::crc32c(&file[..12]) {
         return Err(wire.damaged());
     }
     if found == VERSION {
@@ -330,7 +330,7 @@ fn check_end(file: &[u8]) -> Result<(usize, usize), Fault> {
     }
     let mut wire = Wire::new(&file[end..], "end", end as u64);
     let (start, len, crc) = (wire.u64()?, wire.u64()?, wire.u32()?);
-    let sum = crc32c::crc32c_append(crc32c::crc32c(&file[end..end + 16]), &END_MAGIC);
+    let sum = checksum::crc32c_append(checksum::crc32c(&file[end..end + 16]), &END_MAGIC);
     let fits = start >= HEAD_BYTES as u64 && start.checked_add(len) == Some(end as u64);
     if crc == sum && fits {
         Ok((start as usize, end))

@@ -143,7 +143,7 @@ impl TraceFile {
     }
     /// BLAKE3-free identity of the contents: CRC-32C over the whole file.
     pub fn checksum(&self) -> u32 {
-        crc32c::crc32c(&self.shared.bytes)
+        checksum::crc32c(&self.shared.bytes)
     }
     /// A cursor at the first instruction of `thread`, which must exist.
     pub fn cursor(&self, thread: ThreadId) -> ThreadCursor {

@@ -114,7 +114,7 @@ impl<W: Write> MissWriter<W> {
         bytes.extend(head.threads.to_le_bytes());
         bytes.extend(head.lines.to_le_bytes());
         bytes.extend(head.key);
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes.extend(checksum::crc32c(&bytes).to_le_bytes());
         out.write_all(&bytes)?;
         Ok(Self {
             out,
@@ -180,7 +180,7 @@ impl<W: Write> MissWriter<W> {
         head.extend((packed.len() as u32).to_le_bytes());
         head.extend(self.count.reads.to_le_bytes());
         head.extend(self.count.writes.to_le_bytes());
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&head), &packed);
+        let crc = checksum::crc32c_append(checksum::crc32c(&head), &packed);
         head.extend(crc.to_le_bytes());
         self.out.write_all(&head)?;
         self.out.write_all(&packed)?;
@@ -204,7 +204,7 @@ impl<W: Write> MissWriter<W> {
             index.extend(count.reads.to_le_bytes());
             index.extend(count.writes.to_le_bytes());
         }
-        let crc = crc32c::crc32c(&index);
+        let crc = checksum::crc32c(&index);
         index.extend(self.offset.to_le_bytes());
         index.extend((self.index.len() as u32).to_le_bytes());
         index.extend(crc.to_le_bytes());
@@ -257,7 +257,7 @@ impl MissFile {
                 supported: VERSION,
             });
         }
-        if crc32c::crc32c(body).to_le_bytes() != crc {
+        if checksum::crc32c(body).to_le_bytes() != crc {
             return Err(wire.damaged());
         }
         let (threads, lines) = (wire.u32()?, wire.u64()?);
@@ -300,7 +300,7 @@ impl MissFile {
         file.seek(SeekFrom::Start(at))?;
         file.read_exact(&mut index)?;
         let mut wire = Wire::new(&index, "index", at);
-        if crc32c::crc32c(&index) != crc {
+        if checksum::crc32c(&index) != crc {
             return Err(wire.damaged());
         }
         (0..count)
@@ -353,8 +353,8 @@ impl MissFile {
         }
         self.packed.resize(packed as usize, 0);
         self.file.read_exact(&mut self.packed)?;
-        let sum = crc32c::crc32c(&head[..PART_HEAD_BYTES - 4]);
-        if crc32c::crc32c_append(sum, &self.packed) != crc {
+        let sum = checksum::crc32c(&head[..PART_HEAD_BYTES - 4]);
+        if checksum::crc32c_append(sum, &self.packed) != crc {
             return Err(wire.damaged());
         }
         self.raw = zstd::bulk::decompress(&self.packed, raw as usize)?;

@@ -156,7 +156,7 @@ pub(crate) fn put_section(out: &mut Vec<u8>, tag: [u8; 4], raw: &[u8]) {
             .expect("a section is below 4 GiB")
             .to_le_bytes(),
     );
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&out[start..]), &packed);
+    let crc = checksum::crc32c_append(checksum::crc32c(&out[start..]), &packed);
     out.extend(crc.to_le_bytes());
     out.extend(packed);
 }
@@ -167,7 +167,7 @@ pub(crate) fn take_section(wire: &mut Wire<'_>, tag: [u8; 4]) -> Result<Vec<u8>,
     let mut fields = Wire::new(&head[4..], wire.part, wire.base);
     let (raw, packed, crc) = (fields.u32()?, fields.u32()?, wire.u32()?);
     let packed = wire.take(packed as usize)?;
-    let sum = crc32c::crc32c_append(crc32c::crc32c(head), packed);
+    let sum = checksum::crc32c_append(checksum::crc32c(head), packed);
     if head[..4] != tag || raw > MAX_RAW || crc != sum {
         return Err(wire.damaged());
     }

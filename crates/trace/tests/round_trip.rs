@@ -305,7 +305,7 @@ fn other_files_and_other_versions_are_named_as_such() {
     assert!(sentence(&good[..good.len() - 1]).contains("incomplete"));
     let mut newer = good;
     newer[8] = 2;
-    let crc = crc32c::crc32c(&newer[..12]).to_le_bytes();
+    let crc = checksum::crc32c(&newer[..12]).to_le_bytes();
     newer[12..16].copy_from_slice(&crc);
     assert!(sentence(&newer).contains("format version 2"));
 }

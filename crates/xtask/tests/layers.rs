@@ -4,10 +4,11 @@ use xtask::{Package, packages};
 
 /// Crates in dependency order, each with what it may use (`docs/architecture.md`). `*`: all that
 /// stand above it in this table.
-const MAY_USE: [(&str, &[&str]); 29] = [
+const MAY_USE: [(&str, &[&str]); 30] = [
     ("units", &[]),
+    ("checksum", &[]),
     ("settings", &["units"]),
-    ("trace", &["units"]),
+    ("trace", &["units", "checksum"]),
     ("nand", &["units"]),
     ("dram", &["units"]),
     ("cxl", &["units"]),
@@ -24,23 +25,26 @@ const MAY_USE: [(&str, &[&str]); 29] = [
     (
         "device",
         &[
-            "units", "settings", "nand", "dram", "firmware", "port", "soc",
+            "units", "checksum", "settings", "nand", "dram", "firmware", "port", "soc",
         ],
     ),
     ("fuse", &[]),
-    ("serve", &["units", "port", "shm", "fuse", "device"]),
-    ("bytefs", &["units", "port", "dax", "fuse"]),
+    (
+        "serve",
+        &["units", "checksum", "port", "shm", "fuse", "device"],
+    ),
+    ("bytefs", &["units", "checksum", "port", "dax", "fuse"]),
     (
         "fslab",
         &[
-            "units", "settings", "port", "dax", "vtime", "device", "bytefs",
+            "units", "checksum", "settings", "port", "dax", "vtime", "device", "bytefs",
         ],
     ),
     ("capi", &["units", "port", "shm"]),
     ("bindings", &["*"]),
     ("tracer", &["units", "trace"]),
     ("workloads", &["units"]),
-    ("forge", &[]),
+    ("forge", &["checksum"]),
     ("examples", &["units", "port", "device"]),
     ("bench", &["*"]),
     ("xtask", &["*"]),

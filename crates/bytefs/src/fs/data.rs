@@ -4,11 +4,10 @@ use super::{FileSystem, MARGIN, address};
 use crate::gate::{Gate, Passed, join_all};
 use crate::layout::{BLOCK, MOST_PAGES};
 use crate::state::State;
-use crate::state::pages::{Page, page_of};
+use crate::state::pages::{InOrder, Page, page_of};
 use crate::tx::{Done, Tx};
 use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
 use port::{Clock, Device};
-use std::collections::btree_map::Entry;
 use units::ByteAddr;
 
 /// Pages of one read of the device.
@@ -542,16 +541,20 @@ fn copy_in(
     }
     let is_whole = |page: u64| page * PAGE >= at && (page + 1) * PAGE <= end;
     let (mut wanted, mut splitting) = (0, 0);
+    let mut ascending = extents.ascending();
+    let count = (pages.end - pages.start) as usize;
+    let ends = (pages.start, end.saturating_sub(1) / PAGE);
+    let mut all_cached = InOrder::of(&mut node.pages, ends, count);
     for page in pages.clone() {
-        let cached = node.pages.get(&page);
+        let cached = all_cached.find(page);
         let is_cached = cached.is_some();
-        let extent = extents.find(page);
+        let extent = ascending.find(page);
         let is_on_device = extent.is_some_and(|extent| extent.is_written);
         if is_on_device && !is_cached && !is_whole(page) && page * PAGE < node.size {
             return Err(Lacks::Page);
         }
-        let is_reserved = cached.is_some_and(|page| page.is_reserved);
-        let splits = cached.is_some_and(|page| page.splits);
+        let (is_reserved, splits) =
+            cached.map_or((false, false), |page| (page.is_reserved, page.splits));
         wanted += u32::from(extent.is_none() && !is_reserved);
         splitting += u32::from(extent.is_some() && !is_on_device && !splits);
     }
@@ -571,14 +574,20 @@ fn copy_in(
             clock.dirty += 1;
         }
     }
+    if node.dirty.is_empty() {
+        node.dirty_since = caller.now;
+    }
+    clock.dirty += node.dirty.insert_all(pages.clone());
+    let mut ascending = extents.ascending();
+    let mut all_cached = InOrder::of(&mut node.pages, ends, count);
+    let mut fresh = Vec::new();
     for page in pages {
-        let extent = extents.find(page);
+        let extent = ascending.find(page);
         let begin = at.max(page * PAGE);
         let stop = end.min((page + 1) * PAGE);
         let from = &data[(begin - at) as usize..(stop - at) as usize];
-        let cached = match node.pages.entry(page) {
-            Entry::Occupied(cached) => {
-                let cached = cached.into_mut();
+        let cached = match all_cached.find(page) {
+            Some(cached) => {
                 let more = match <&[u8; BLOCK]>::try_from(from) {
                     Ok(whole) => cached.overwrite(whole, lines_most),
                     Err(_) => {
@@ -591,7 +600,7 @@ fn copy_in(
                 clock.duplicates = clock.duplicates.saturating_add_signed(more);
                 cached
             }
-            Entry::Vacant(place) => {
+            None => {
                 clock.add(ino, page);
                 let data = if from.len() == BLOCK {
                     page_of(from)
@@ -601,7 +610,7 @@ fn copy_in(
                     page_of(&data)
                 };
                 // What has no place, or lies behind the end, is not what the device has.
-                place.insert(Page::new(data, false))
+                &mut fresh.push_mut((page, Page::new(data, false))).1
             }
         };
         cached.is_referenced = true;
@@ -614,13 +623,8 @@ fn copy_in(
             cached.splits = true;
             node.splitting += 1;
         }
-        if node.dirty.is_empty() {
-            node.dirty_since = caller.now;
-        }
-        if node.dirty.insert(page) {
-            clock.dirty += 1;
-        }
     }
+    node.pages.extend(fresh);
     node.size = node.size.max(end);
     node.written = Some(caller.now);
     node.keep_for_mapping(reserved);

@@ -60,7 +60,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             };
             let end = at + data.len() as u64;
             let range = at / PAGE..end.div_ceil(PAGE);
-            let parts = match end <= node.size && node.dirty.range(range.clone()).next().is_none() {
+            let parts = match end <= node.size && !node.dirty.has_any(range.clone()) {
                 true => parts_of(&node, at, data.len()),
                 false => None,
             };

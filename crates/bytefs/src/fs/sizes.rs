@@ -592,7 +592,7 @@ fn dirty_tail(state: &mut State, ino: Ino, now: Timestamp) {
         .pages
         .get(&at)
         .is_some_and(|page| page.original.is_some());
-    if is_different && !node.dirty.contains(&at) {
+    if is_different && !node.dirty.contains(at) {
         if node.dirty.is_empty() {
             node.dirty_since = now;
         }

@@ -7,7 +7,8 @@ use crate::layout::{BLOCK, Extent, LINE, LINES};
 use crate::state::State;
 use crate::state::batch::BatchId;
 use crate::state::node::{Node, Planned, SLOTS_OF_SPLIT};
-use crate::state::pages::nonzero;
+use crate::state::page_set::run_of;
+use crate::state::pages::{InOrder, nonzero};
 use crate::state::pmem::DaxAt;
 use crate::stats::Class;
 use crate::{BlockNo, FsError, Ino};
@@ -452,7 +453,7 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
     };
     // All of a file go with one batch: who made them dirty has seen that there is room.
     let most = if journals_data { usize::MAX } else { most };
-    let chosen: Vec<u64> = dirty.iter().copied().take(most).collect();
+    let chosen: Vec<u64> = dirty.iter().take(most).collect();
     let Some(last) = chosen.last() else {
         return Before::Nothing;
     };
@@ -463,14 +464,15 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
     }
     // First only looked at: some must wait.
     let mut changes: Vec<u64> = Vec::with_capacity(chosen.len());
+    let mut cached = InOrder::of(pages, (chosen[0], *last), chosen.len());
     for at in &chosen {
-        let page = pages.get(at);
+        let page = cached.find(*at);
         let changed = match by_bytes {
-            true => page.map_or(0, |page| page.changed(block_lines)),
+            true => page.as_ref().map_or(0, |page| page.changed(block_lines)),
             false => u64::MAX,
         };
         changes.push(changed);
-        if let Some(page) = page
+        if let Some(page) = &page
             && changed.count_ones() >= block_lines
             && page.batch > committed
         {
@@ -496,17 +498,19 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
         true => free.saturating_sub(*reserved + MARGIN),
         false => 0,
     };
+    dirty.remove_first(chosen.len());
+    clock.dirty -= chosen.len();
+    let mut ascending = extents.ascending();
+    let mut cached = InOrder::of(pages, (chosen[0], *last), chosen.len());
     for (index, (at, changed)) in chosen.iter().copied().zip(changes).enumerate() {
-        dirty.remove(&at);
-        clock.dirty -= 1;
-        let Some(page) = pages.get_mut(&at) else {
+        let Some(page) = cached.find(at) else {
             continue;
         };
         let was_kept = page.original.take().is_some();
         clock.duplicates -= usize::from(was_kept);
         let was_compared = core::mem::take(&mut page.was_compared) || was_kept;
         page.is_known = true;
-        let extent = extents.find(at);
+        let extent = ascending.find(at);
         // A tail goes with the blocks before it: in their request, and to the block behind them, so
         // that the file is one piece when it is read. By bytes it would take a block elsewhere, a
         // slot for it, and as many programs.
@@ -593,15 +597,6 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
     node.planned = plan.planned();
     node.keep_for_mapping(reserved);
     Before::Plan(plan)
-}
-
-/// How many pages from the first on lie behind each other before page `end`.
-fn run_of(pages: &[u64], end: u64) -> usize {
-    let Some(first) = pages.first() else {
-        return 0;
-    };
-    let behind = pages.iter().zip(*first..end);
-    behind.take_while(|(page, next)| *page == next).count()
 }
 
 impl Plan {

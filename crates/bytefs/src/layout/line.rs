@@ -12,7 +12,7 @@ pub struct Torn;
 /// CRC-32C without its inversions, so that the sum of zeroes is zero: a block that was never
 /// written is whole.
 pub fn sum(bytes: &[u8]) -> u32 {
-    !crc32c::crc32c_append(!0, bytes)
+    !checksum::crc32c_append(!0, bytes)
 }
 
 /// Writes the sum of a line into its last four bytes.

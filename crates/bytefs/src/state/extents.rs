@@ -27,6 +27,27 @@ pub(crate) struct Extents {
     pub chain: Vec<BlockNo>,
 }
 
+/// Extents of pages that are asked for in ascending order: neighbours share a search.
+pub(crate) struct Ascending<'e> {
+    last: Option<Extent>,
+    /// From the last one on.
+    rest: &'e [(Extent, Slot)],
+}
+
+impl Ascending<'_> {
+    /// The extent that holds a page.
+    pub fn find(&mut self, page: u64) -> Option<Extent> {
+        if self.last.is_none_or(|last| last.end() <= page) {
+            let behind = self
+                .rest
+                .partition_point(|(extent, _)| extent.end() <= page);
+            self.rest = &self.rest[behind..];
+            self.last = self.rest.first().map(|(extent, _)| *extent);
+        }
+        self.last.filter(|extent| extent.page <= page)
+    }
+}
+
 impl Extents {
     /// Reads those of an inode.
     pub fn load(tx: &mut Tx<'_>, ino: Ino, inode: &Inode) -> Done<Self> {
@@ -110,6 +131,14 @@ impl Extents {
             .partition_point(|(extent, _)| extent.page <= page);
         let extent = self.sorted[..behind].last()?.0;
         (page < extent.end()).then_some(extent)
+    }
+
+    /// Finds those of pages that are asked for in ascending order.
+    pub fn ascending(&self) -> Ascending<'_> {
+        Ascending {
+            last: None,
+            rest: &self.sorted,
+        }
     }
 
     /// The first extent that holds a page from `page` on.
@@ -262,5 +291,36 @@ impl Tx<'_> {
         inode.blocks = inode.blocks.saturating_sub(chain.len() as u32);
         inode.extents_or_rdev = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Stream;
+
+    /// Pages in ascending order are found as each of them is alone.
+    #[test]
+    fn pages_in_ascending_order_are_found_in_their_extents() {
+        let mut random = Stream::new(1, "extents");
+        for _ in 0..500 {
+            let (mut extents, mut page) = (Extents::default(), 0);
+            for slot in 0..random.below(6) {
+                page += random.below(4);
+                let extent = Extent {
+                    page,
+                    block: BlockNo(1000 + page as u32),
+                    count: 1 + random.below(5) as u32,
+                    is_written: random.below(2) == 0,
+                };
+                page = extent.end();
+                extents.note(Some(extent), Slot::Inode(slot as usize));
+            }
+            let mut ascending = extents.ascending();
+            for page in (0..page + 3).filter(|_| random.below(3) > 0) {
+                let (found, alone) = (ascending.find(page), extents.find(page));
+                assert_eq!(found, alone, "page {page} of {extents:?}");
+            }
+        }
     }
 }

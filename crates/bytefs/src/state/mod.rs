@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod blocks;
 pub(crate) mod extents;
 pub(crate) mod node;
+pub(crate) mod page_set;
 pub(crate) mod pages;
 pub(crate) mod pmem;
 pub(crate) mod space;

@@ -4,10 +4,11 @@
 use crate::gate::Gate;
 use crate::layout::{Inode, SLOTS_OF_BLOCK};
 use crate::state::extents::Extents;
+use crate::state::page_set::PageSet;
 use crate::state::pages::Page;
 use crate::{FileKind, Timestamp};
 use core::ops::Range;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Changes of which a file remembers the pages. Older ones count for all pages.
 const REMEMBERED: usize = 64;
@@ -88,7 +89,7 @@ pub(crate) struct Node {
     /// Cached pages.
     pub pages: BTreeMap<u64, Page>,
     /// Those that the device has not as they are.
-    pub dirty: BTreeSet<u64>,
+    pub dirty: PageSet,
     /// Those for which a block is kept.
     pub reserved: u32,
     /// Those in extents that they split.
@@ -122,7 +123,7 @@ impl Node {
             size: inode.size,
             written: None,
             pages: BTreeMap::new(),
-            dirty: BTreeSet::new(),
+            dirty: PageSet::default(),
             reserved: 0,
             splitting: 0,
             planned: Planned::default(),

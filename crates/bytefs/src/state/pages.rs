@@ -4,9 +4,11 @@ use crate::Ino;
 use crate::layout::{BLOCK, LINE, LINES};
 use crate::state::batch::BatchId;
 use crate::state::node::{Node, Planned};
+use core::iter::Peekable;
 use core::ops::Range;
 use port::SharedBlock;
-use std::collections::VecDeque;
+use std::collections::btree_map::RangeMut;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Inodes of which the host may know more than their bytes, unless more are in use.
@@ -103,6 +105,31 @@ impl Page {
             (Some(original), true) => difference(&self.data, original, most),
             (None, true) => 0,
             _ => u64::MAX,
+        }
+    }
+}
+
+/// Cached pages that are asked for in ascending order: those that lie behind each other share a
+/// search.
+pub(crate) enum InOrder<'p> {
+    Run(Peekable<RangeMut<'p, u64, Page>>),
+    Each(&'p mut BTreeMap<u64, Page>),
+}
+
+impl<'p> InOrder<'p> {
+    /// For so many pages, from `first` on up to `last`.
+    pub fn of(pages: &'p mut BTreeMap<u64, Page>, (first, last): (u64, u64), count: usize) -> Self {
+        match count > 1 && last - first + 1 == count as u64 {
+            true => Self::Run(pages.range_mut(first..=last).peekable()),
+            false => Self::Each(pages),
+        }
+    }
+
+    /// A page, if it is cached.
+    pub fn find(&mut self, page: u64) -> Option<&mut Page> {
+        match self {
+            Self::Run(pages) => pages.next_if(|(at, _)| **at == page).map(|(_, page)| page),
+            Self::Each(pages) => pages.get_mut(&page),
         }
     }
 }
@@ -214,7 +241,7 @@ impl super::State {
         for at in gone {
             if let Some(page) = node.pages.remove(&at) {
                 self.clock.cached -= 1;
-                self.clock.dirty -= usize::from(node.dirty.remove(&at));
+                self.clock.dirty -= usize::from(node.dirty.remove(at));
                 self.clock.duplicates -= usize::from(page.original.is_some());
                 if page.is_reserved {
                     node.reserved -= 1;
@@ -254,7 +281,7 @@ impl super::State {
             let Some(page) = node.pages.get_mut(&at) else {
                 continue;
             };
-            let is_needed = node.dirty.contains(&at) || page.batch > self.committed;
+            let is_needed = node.dirty.contains(at) || page.batch > self.committed;
             let has_room = !self.clock.is_over();
             if is_needed || has_room || page.is_referenced || node.gate.is_closed() {
                 page.is_referenced &= has_room;

@@ -166,7 +166,7 @@ impl<I: LogIndex> Controller<I> {
             self.merge(at, lpa, PagePlace::Buffer(older), buffer, platform);
         } else if !self.back_end.is_mapped(lpa)
             || log.is_at_hand(lpa)
-            || log.compacts_all(lpa, self.constants.all_lines)
+            || self.compacts_all(lpa, platform)
         {
             self.merge(at, lpa, PagePlace::Zero, buffer, platform);
         } else {
@@ -174,6 +174,21 @@ impl<I: LogIndex> Controller<I> {
             self.back_end
                 .read(at, lpa, Reader::Compaction(buffer), platform);
         }
+    }
+
+    /// Whether compaction takes all lines of a page. They lie anywhere in the log: where that is of
+    /// use they are fetched, so that they are there when the page is.
+    fn compacts_all<P: Platform>(&mut self, lpa: Lpa, platform: &mut P) -> bool {
+        let log = self.log.as_ref().expect("only a log is compacted");
+        let all = self.constants.all_lines;
+        if !platform.foresees() {
+            return log.compacts_all(lpa, all);
+        }
+        log.collect_to_compact(lpa, &mut self.collected);
+        for (_, slot) in &self.collected {
+            platform.foresee(*slot);
+        }
+        self.collected.len() == all.count() as usize
     }
 
     /// The coalescing read of a page is done.

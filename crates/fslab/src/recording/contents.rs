@@ -16,7 +16,7 @@ pub fn sums_of(at: u64, bytes: &[u8]) -> Vec<u32> {
                 word[..part.len()].copy_from_slice(part);
                 u32::from_le_bytes(word)
             }
-            part => crc32c::crc32c(part).max(1),
+            part => checksum::crc32c(part).max(1),
         })
         .collect()
 }

@@ -181,7 +181,7 @@ impl Session {
                 let bytes = &input[skipped..skipped + taken];
                 self.data_of(owner).extend_from_slice(bytes);
                 let sum = match has_digest {
-                    true => crc32c::crc32c_append(sum, bytes),
+                    true => checksum::crc32c_append(sum, bytes),
                     false => 0,
                 };
                 let (padding, left) = (padding - skipped, left - taken);

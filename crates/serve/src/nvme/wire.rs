@@ -313,7 +313,7 @@ fn form(kind: u8) -> Option<(usize, bool, bool)> {
 
 /// CRC-32C of what has a digest.
 pub(super) fn digest(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    checksum::crc32c(bytes)
 }
 
 /// Whether bytes end in their digest.

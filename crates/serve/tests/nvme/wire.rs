@@ -69,7 +69,7 @@ fn headers_are_as_the_standard_draws_them() {
     };
     let whole = written(data, framing, &[1, 2, 3]);
     assert_eq!(whole[..8], [7, 0b1111, 24, 32, 39, 0, 0, 0]);
-    assert_eq!(whole[24..28], crc32c::crc32c(&whole[..24]).to_le_bytes());
+    assert_eq!(whole[24..28], checksum::crc32c(&whole[..24]).to_le_bytes());
     assert_eq!(whole[28..35], [0, 0, 0, 0, 1, 2, 3]);
     // CRC-32C of 01 02 03, as the polynomial 0x1EDC6F41 gives it.
     assert_eq!(whole[35..], 0xf130_f21e_u32.to_le_bytes());

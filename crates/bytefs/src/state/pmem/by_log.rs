@@ -82,7 +82,7 @@ impl State {
             && !(tracked.batch == self.batch.id && self.batch.is_empty());
         let has_work = is_changed || !tracked.unsynced.is_empty();
         let spans = pmem.dax.spans(tracked.id);
-        if !node.dirty.iter().all(|page| spans.find(*page).is_some()) {
+        if !node.dirty.iter().all(|page| spans.find(page).is_some()) {
             return None;
         }
         if node.dirty.len() > most {

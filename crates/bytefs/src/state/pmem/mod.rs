@@ -462,7 +462,7 @@ impl State {
         let spans = pmem.dax.spans(tracked.id);
         let mut lacking = Vec::new();
         for page in tracked.unsynced.keys() {
-            if node.dirty.contains(page) && !pmem.framed.contains_key(&(ino, *page)) {
+            if node.dirty.contains(*page) && !pmem.framed.contains_key(&(ino, *page)) {
                 let span = spans.find(*page)?;
                 lacking.push((*page, span.is_requested));
             }

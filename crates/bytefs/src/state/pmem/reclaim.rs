@@ -78,7 +78,7 @@ impl State {
         let node = self.nodes.get(&ino)?;
         let mut framed = pmem.framed.range((ino, pages.start)..(ino, pages.end));
         let is_clean = !pmem.pending.contains_key(&ino)
-            && framed.all(|((_, page), place)| place.lines == 0 && !node.dirty.contains(page));
+            && framed.all(|((_, page), place)| place.lines == 0 && !node.dirty.contains(*page));
         is_clean.then(|| (pmem.window, pmem.take_frames(ino, pages)))
     }
 
@@ -102,7 +102,7 @@ impl State {
                 reclaimed.unknown.insert(*ino);
                 continue;
             };
-            let is_dirty = node.dirty.contains(page) || place.lines != 0;
+            let is_dirty = node.dirty.contains(*page) || place.lines != 0;
             if is_dirty || pmem.pending.contains_key(ino) {
                 continue;
             }

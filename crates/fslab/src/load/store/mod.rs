@@ -132,7 +132,7 @@ impl Journal {
         sync: bool,
     ) -> Result<(), FsError> {
         let mut bytes = (payload.len() as u32).to_le_bytes().to_vec();
-        bytes.extend(crc32c::crc32c(payload).to_le_bytes());
+        bytes.extend(checksum::crc32c(payload).to_le_bytes());
         bytes.extend(payload);
         let at = self.end.get();
         self.end.set(at + bytes.len() as u64);
@@ -156,7 +156,7 @@ impl Journal {
             let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
             let payload = bytes.get(at + 8..at + 8 + size);
             let Some(payload) = payload.filter(|payload| {
-                !payload.is_empty() && crc32c::crc32c(payload).to_le_bytes() == head[4..]
+                !payload.is_empty() && checksum::crc32c(payload).to_le_bytes() == head[4..]
             }) else {
                 break;
             };

@@ -97,7 +97,7 @@ impl Builder {
     }
 
     fn end_block(&mut self) {
-        let sum = crc32c::crc32c(&self.bytes[self.block..]);
+        let sum = checksum::crc32c(&self.bytes[self.block..]);
         self.bytes.extend(sum.to_le_bytes());
         if let Some(block) = self.blocks.last_mut() {
             block.size = (self.bytes.len() - self.block) as u32;
@@ -129,7 +129,7 @@ impl Builder {
         }
         encode(&mut index, &last, Some(&[]));
         index.extend(filter.iter().flat_map(|word| word.to_le_bytes()));
-        let sum = crc32c::crc32c(&index);
+        let sum = checksum::crc32c(&index);
         self.bytes.extend(&index);
         let filter_bytes = filter.len() as u64 * 8;
         for word in [
@@ -187,7 +187,7 @@ impl Table {
             return Err(damaged());
         };
         let index = shared.read(ino, index_at, size as usize).await?;
-        let is_sound = index.len() as u64 == size && u64::from(crc32c::crc32c(&index)) == sum;
+        let is_sound = index.len() as u64 == size && u64::from(checksum::crc32c(&index)) == sum;
         let split = index.len().checked_sub(filter_bytes as usize);
         let (true, Some(split)) = (is_sound, split) else {
             return Err(damaged());
@@ -249,7 +249,7 @@ impl Table {
         let damaged = || Error::damaged(&name_of(self.number));
         let end = bytes.len().checked_sub(4).ok_or_else(damaged)?;
         let sum = bytes.split_off(end);
-        if crc32c::crc32c(&bytes).to_le_bytes()[..] != sum[..] {
+        if checksum::crc32c(&bytes).to_le_bytes()[..] != sum[..] {
             return Err(damaged());
         }
         decode(&bytes).ok_or_else(damaged)
