@@ -30,7 +30,8 @@ def _of(name: str) -> Figure:
 @pytest.mark.parametrize("figure", PAPER.figures, ids=lambda figure: figure.name)
 def test_every_figure_is_drawn_and_may_lack_everything(figure: Figure) -> None:
     writing.check(PAPER, [figure])
-    frame = figure.frame(synthetic_figures.results([figure], SETTINGS))
+    at = PAPER.settings("paper") if figure.name == "full-size" else SETTINGS
+    frame = figure.frame(synthetic_figures.results([figure], at))
     assert frame["ours"].drop_nulls().len() > 0
     figure.draw(frame)
     lacking = figure.frame(Results(SETTINGS, {}))
@@ -74,8 +75,24 @@ def test_mechanisms_are_the_decisions_between_skybyte_full_and_ours() -> None:
     assert {item.overrides for item in wants if item.design == DRAM} == {()}
 
 
-def test_captures_are_shipped_or_recorded_and_others_are_named(tmp_path: Path) -> None:
-    assert runs.capture("xz", 8, "small", tmp_path) == ROOT / "traces" / "xz.etr"
+def test_full_size_is_of_the_papers_scale_alone() -> None:
+    figure = _of("full-size")
+    assert figure.steady(SETTINGS) == [] and "--scale paper" in figure.lacks(SETTINGS)
+    at = PAPER.settings("paper")
+    wants = figure.steady(at)
+    assert {item.machine for item in wants} == {"table2"} and figure.lacks(at) == ""
+    assert {item.workload for item in wants} == set(runs.FULL_WORK)
+
+
+def test_captures_are_shipped_or_recorded_and_others_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert runs.capture("xz", 8, "small", tmp_path).resolve() == ROOT / "traces" / "xz.etr"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs, "TRACES", runs.TRACES[:1])
+    with pytest.raises(UserError, match="a checkout has it below traces"):
+        runs.capture("xz", 8, "small", tmp_path)
     with pytest.raises(UserError, match="scripts/record-held-out DIR records it"):
         runs.capture("pbzip2", 8, "paper", tmp_path)
 
@@ -91,8 +108,9 @@ def test_a_directory_may_have_a_capture_for_any_threads(tmp_path: Path) -> None:
 
 
 def test_windows_of_figures_are_those_of_the_command(
-    entresol_command: Entresol, tmp_path: Path
+    entresol_command: Entresol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(ROOT)
     where = Windows(2, 30_000, 10_000, 75.0)
     wants = [SteadyWant("sort", design, 8, where, "demo") for design in (BASE, OWN)]
     plan = simulate.Plan(SETTINGS, (), (), (), tuple(wants))
@@ -112,7 +130,10 @@ def test_windows_of_figures_are_those_of_the_command(
     assert "not steady where windows begin" in sentence and "sort on entresol" in sentence
 
 
-def test_windows_that_do_not_fit_are_a_sentence_of_each_design(tmp_path: Path) -> None:
+def test_windows_that_do_not_fit_are_a_sentence_of_each_design(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
     where = Windows(2, 30_000_000, 0, 75.0)
     wants = [SteadyWant("sort", design, 8, where, "demo") for design in (BASE, OWN)]
     plan = simulate.Plan(SETTINGS, (), (), (), tuple(wants))

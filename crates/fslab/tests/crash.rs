@@ -291,10 +291,12 @@ fn every_sequence_of_one_operation_survives_every_cut() {
 }
 
 /// Sequences that have found something once, or must find a planted bug that samples miss.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\ntruncate foo 9000\n",
     "create foo\nwrite foo end 4196 1\n---\ntruncate foo 1000\nwrite foo 96 64 2\n",
+    "create foo\nwrite foo 0 4196 1\ncreate bar\nwrite bar 0 4196 2\n---\nopen foo 1\nopen bar 2\n\
+     unlink foo\nunlink bar\nsync\n",
     "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nwrite foo end 64 3\n",
     "---\ncreate foo\nwrite foo end 4196 1\nwrite foo 64 64 2 direct\nfallocate foo zero 100 8000\n",
     "mkdir A\n---\ncreate foo\nwrite foo 0 4196 1\nwrite foo 4096 8192 2 direct\n\
@@ -316,6 +318,27 @@ fn known_sequences_survive_every_cut() {
         }
     }
     println!("known: {tally}");
+}
+
+/// Two tasks make one file durable, the second a little later: it has nothing to write any more, and
+/// waits for the batch of the first. At which moment is found out by trying.
+#[test]
+fn an_fsync_beside_another_waits_for_its_batch() {
+    let lab = campaign(1, 1).lab().unwrap();
+    let mut tally = Tally::default();
+    for behind in (0..12_000).step_by(500) {
+        for first in ["write foo 0 4196 2\nfsync foo", "chmod foo 600\nfsync foo"] {
+            let text = format!(
+                "create foo\nwrite foo 0 4196 1\n---\n{first}\n--- beside, behind {behind} ns\n\
+                 fsync foo\n"
+            );
+            let sequence = Sequence::parse(&text).unwrap();
+            if let Err(finding) = lab.run(&sequence, &mut tally) {
+                panic!("{finding}");
+            }
+        }
+    }
+    println!("beside: {tally}");
 }
 
 /// Blocks that were freed are given out again within the sequence.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from entresol.figures.entry import NO_MEAN, Figure
 from entresol.papers.entresol import mechanisms, steadily
-from entresol.papers.entresol.runs import CHOSEN_ON, HELD_OUT
+from entresol.papers.entresol.runs import CHOSEN_ON, FULL_SIZE, HELD_OUT
 
 STEADY = (
     "Windows in the steady state, with 95 % intervals among the values; paid: if every design had "
@@ -20,6 +20,11 @@ FIGURES = (
            f"{STEADY} Captures of scripts/record-held-out; pbzip2 over four placements.", NO_MEAN,
            steadily.of(HELD_OUT), steadily.draw, steady=steadily.wants(HELD_OUT),
            label="Held out"),
+    Figure("full-size", "Programs at the paper's sizes",
+           f"{STEADY} Machine table2.", NO_MEAN,
+           steadily.of(FULL_SIZE), steadily.draw,
+           steady=steadily.wants(FULL_SIZE, "paper"), lacks=steadily.lacks,
+           label="Full size"),
     Figure("worth", "What each mechanism is worth",
            "Factors of time ÷ DRAM-Only's, the shipped captures as a whole in detail; below 1 it "
            "makes the design faster. As entresol decisions --of entresol --design skybyte-full.",

@@ -18,7 +18,8 @@ SCALES = {
     "small": Scale("small", shrink=16, window=15e6, recording=30, steady=20),
     "paper": Scale("table2", shrink=1, window=100e6, recording=60, steady=20),
 }
-"""Of Table I's programs as a whole; all others are the same at both."""
+"""Of Table I's programs as a whole and at full size, which are at the paper's alone; all others are
+the same at both."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ WORK = {
     "dlrm-long": Wanted("dlrm", 24, work=4608),
     "ycsb-long": Wanted("ycsb", 24, work=3_840_000),
 }
+FULL_SIZE = {
+    name: Program(24, Windows(6, 8_000_000, 4_000_000, 75.0), "table2")
+    for name in ("tpcc-full", "dlrm-full", "ycsb-full")
+}
+"""Likewise at the paper's sizes, on Table II's machine; bc's last level has too few edges there for
+what it touches to leave device DRAM."""
+FULL_WORK = {
+    "tpcc-full": Wanted("tpcc", 24, "paper", work=32_768),
+    "dlrm-full": Wanted("dlrm", 24, "paper", work=9216),
+    "ycsb-full": Wanted("ycsb", 24, "paper", work=15_360_000),
+}
 CHOSEN_ON = {**SHIPPED, **RECORDED}
 """Programs on which parameters were chosen."""
 HELD_OUT = {
@@ -69,10 +81,11 @@ HELD_OUT = {
 """Programs that were recorded when the design was fixed."""
 TABLE_I = ("bc", "bfs-dense", "dlrm", "radix", "srad", "tpcc", "ycsb")
 TABLE_I_THREADS = 24
-PROGRAMS = {**CHOSEN_ON, **HELD_OUT}
+PROGRAMS = {**CHOSEN_ON, **HELD_OUT, **FULL_SIZE}
 WORKLOADS = (*PROGRAMS, *TABLE_I)
-TRACES = Path(__file__).parents[4] / "traces"
-"""The shipped captures, where the package is used from its checkout."""
+TRACES = (Path("traces"), Path(__file__).parents[4] / "traces")
+"""Where a checkout has the shipped captures: the one that a command is started in, or the package's
+own."""
 
 
 def lead(_settings: Settings) -> str:
@@ -89,14 +102,15 @@ def lead(_settings: Settings) -> str:
 def capture(name: str, threads: int, scale: str, store: Path) -> Path:
     """A capture: shipped, or made in the store. Raises `UserError` for what is neither."""
     if name in SHIPPED:
-        path = TRACES / f"{name}.etr"
-        if not path.exists():
-            raise UserError(
-                f"{name}.etr: a checkout has it below traces; give --captures DIR elsewhere."
-            )
-        return path
-    if name in WORK:
-        return workload.record(WORK[name], store).path
+        for place in TRACES:
+            if (path := place / f"{name}.etr").exists():
+                return path
+        raise UserError(
+            f"{name}.etr: a checkout has it below traces; start the command there, or give "
+            "--captures DIR."
+        )
+    if (wanted := {**WORK, **FULL_WORK}.get(name)) is not None:
+        return workload.record(wanted, store).path
     if name in TABLE_I:
         return workload.capture(name, threads, scale, store=store)
     raise UserError(f"{name}: scripts/record-held-out DIR records it; then give --captures DIR.")

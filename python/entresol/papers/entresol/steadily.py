@@ -23,9 +23,24 @@ SHOWN = (BASE, CP, FULL, DRAM)
 TIME, HALF, PAID, PROGRAMS = "time", "half_width", "paid", "programs"
 
 
-def wants(among: Mapping[str, Program]) -> Callable[[Settings], list[SteadyWant]]:
-    """The windows of a figure."""
-    return lambda settings: runs.steady(tuple(among), settings, DESIGNS)
+def wants(
+    among: Mapping[str, Program], scale: str | None = None
+) -> Callable[[Settings], list[SteadyWant]]:
+    """The windows of a figure, which may be of one scale alone."""
+
+    def wanted(settings: Settings) -> list[SteadyWant]:
+        if scale not in (None, settings.scale):
+            return []
+        return runs.steady(tuple(among), settings, DESIGNS)
+
+    return wanted
+
+
+def lacks(settings: Settings) -> str:
+    """Of a figure at full size: that it has nothing at another one."""
+    if settings.scale == "paper":
+        return ""
+    return "it has programs at the paper's sizes alone: give --scale paper, an hour and 16 GB."
 
 
 def of(among: Mapping[str, Program]) -> Callable[[Results], polars.DataFrame]:
