@@ -320,8 +320,8 @@ fn known_sequences_survive_every_cut() {
     println!("known: {tally}");
 }
 
-/// Two tasks make one file durable, the second a little later: it has nothing to write any more, and
-/// waits for the batch of the first. At which moment is found out by trying.
+/// Two tasks make one file durable, the second a little later: it has nothing to write any more,
+/// and waits for the batch of the first. At which moment is found out by trying.
 #[test]
 fn an_fsync_beside_another_waits_for_its_batch() {
     let lab = campaign(1, 1).lab().unwrap();
