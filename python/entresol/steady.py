@@ -280,7 +280,7 @@ def _row(design: str, reference: str, windows: dict[str, list[Window]]) -> Row:
         estimate.jackknife(own, pace),
         estimate.jackknife(pairs, _ratio),
         paid(own) / (paid(base) or 1),
-        total("program_pages") * 1e6 / (total("instructions") or 1),
+        _programs(each),
         total("read_ps") / (total("reads") or 1),
         total("all_read_ps") / (total("all_reads") or 1),
         both("frame_bytes", "buffer_bytes", "log_bytes"),
@@ -337,8 +337,12 @@ def over(own: Sequence[Json], other: Sequence[Json]) -> Ratio:
 
 
 def programs(runs: Sequence[Json]) -> float:
-    """Programs of flash pages for a million instructions."""
-    counts = [window["counts"] for run_ in runs for window in run_["windows"]]
+    """Programs of flash pages for a million instructions, of one design's runs."""
+    return _programs([window for run_ in runs for window in run_["windows"]])
+
+
+def _programs(windows: Sequence[Json]) -> float:
+    counts = [window["counts"] for window in windows]
     pages = sum(each["program_pages"] for each in counts)
     return float(pages * 1e6 / (sum(each["instructions"] for each in counts) or 1))
 

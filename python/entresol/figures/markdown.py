@@ -64,7 +64,7 @@ def _section(paper: Paper, figure: Figure, results: Results, frame: polars.DataF
         mine = [row for row in rows if row.metric == metric]
         if any(row.ours is not None or row.published is not None for row in mine):
             halves = {_place(row): row.ours for row in rows if row.metric == HALF_WIDTH}
-            parts.append(_table(metric, mine, halves if _is_first(metric, rows) else {}))
+            parts.append(_table(metric, mine, halves if _has_intervals(metric, rows) else {}))
     benches, steady = figure.benches(settings), figure.steady(settings)
     wants, walks = figure.wants(settings), figure.walks(settings)
     warned = [
@@ -77,7 +77,7 @@ def _section(paper: Paper, figure: Figure, results: Results, frame: polars.DataF
     return "\n\n".join([*parts, _wrapped(made_of), *(["\n".join(listed)] if listed else [])])
 
 
-def _is_first(metric: str, rows: Sequence[Row]) -> bool:
+def _has_intervals(metric: str, rows: Sequence[Row]) -> bool:
     """Whether intervals are this metric's: it stands before them."""
     names = list(dict.fromkeys(row.metric for row in rows))
     return HALF_WIDTH in names and names.index(metric) == names.index(HALF_WIDTH) - 1

@@ -40,7 +40,7 @@ def lacks(settings: Settings) -> str:
     """Of a figure at full size: that it has nothing at another one."""
     if settings.scale == "paper":
         return ""
-    return "it has programs at the paper's sizes alone: give --scale paper, an hour and 16 GB."
+    return "it has programs at the paper's sizes alone: give --scale paper, hours and 16 GB."
 
 
 def of(among: Mapping[str, Program]) -> Callable[[Results], polars.DataFrame]:
