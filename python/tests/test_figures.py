@@ -414,7 +414,7 @@ def test_a_figure_without_any_number_can_be_drawn(name: str) -> None:
     [
         (PAPER.settings(fidelity="artifact"), True),
         (PAPER.settings(fidelity="artifact,-write_back_echo"), False),
-        (PAPER.settings(scale="paper", fidelity="artifact"), False),
+        (PAPER.settings(scale="paper", fidelity="artifact"), True),
         (PAPER.settings(), False),
     ],
 )

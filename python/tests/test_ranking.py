@@ -43,7 +43,7 @@ class _Invented:
 
 
 def test_candidates_are_ranked_by_how_far_they_lead() -> None:
-    changes = ranking.candidates(SKYBYTE, "small", [HARMS, HELPS, IDLE], [])
+    changes = ranking.candidates(SKYBYTE, [HARMS, HELPS, IDLE], [])
     invented = _Invented()
     simulation = cast(Simulation, invented)
     (ranked,), failures = ranking.rank(SKYBYTE, ONE, [CLAIM], changes, simulation)
@@ -57,7 +57,7 @@ def test_candidates_are_ranked_by_how_far_they_lead() -> None:
 
 
 def test_a_run_that_reads_nothing_of_a_switch_is_made_once() -> None:
-    changes = ranking.candidates(SKYBYTE, "small", [HELPS, HARMS, IDLE], [])
+    changes = ranking.candidates(SKYBYTE, [HELPS, HARMS, IDLE], [])
     invented = _Invented()
     ranking.rank(SKYBYTE, ONE, [CLAIM], changes, cast(Simulation, invented))
     made = [(want.design, plan.settings.fidelity) for plan in invented.plans for want in plan.wants]
@@ -68,23 +68,21 @@ def test_a_run_that_reads_nothing_of_a_switch_is_made_once() -> None:
 
 
 def test_candidates_are_all_switches_or_those_that_are_named() -> None:
-    everything = ranking.candidates(SKYBYTE, "small", [], [])
+    everything = ranking.candidates(SKYBYTE, [], [])
     echo = Change(("write_back_echo",))
     assert echo not in everything and len(everything) == len(core.fidelity_names("artifact")) - 1
-    assert echo in ranking.candidates(SKYBYTE, "paper", [], [])
-    (named,) = ranking.candidates(reproduction.of(papers.with_claims("bytefs")), "small",
-                                  ["no_link"], [])  # fmt: skip
+    (named,) = ranking.candidates(reproduction.of(papers.with_claims("bytefs")), ["no_link"], [])
     assert named.switches == ("no_link",)
-    pair = ranking.candidates(SKYBYTE, "small", ["no_tlb"], ["ssd.dram=1GiB ssd.log.size=8MiB"])
+    pair = ranking.candidates(SKYBYTE, ["no_tlb"], ["ssd.dram=1GiB ssd.log.size=8MiB"])
     assert pair[1].overrides == ("ssd.dram=1GiB", "ssd.log.size=8MiB")
     with pytest.raises(UserError, match="has no switches"):
-        ranking.candidates(reproduction.of(papers.with_claims("opencxd")), "small", [], [])
+        ranking.candidates(reproduction.of(papers.with_claims("opencxd")), [], [])
 
 
 def test_candidates_that_cannot_be_on_together_are_refused() -> None:
     dax = reproduction.of(papers.with_claims("dax"))
     with pytest.raises(UserError, match=r"set fs\.dax_wait to 30ms and to 1ms, and cannot"):
-        ranking.candidates(dax, "small", [], ["fs.dax_wait=1ms"])
+        ranking.candidates(dax, [], ["fs.dax_wait=1ms"])
 
 
 def test_the_command_ranks_on_a_capture(

@@ -218,19 +218,15 @@ def test_the_command_writes_the_page(
     assert "| VI-B | P over Base | x | 1.84 | 1.80 | " in page
 
 
-def test_at_scale_small_the_artifact_is_without_the_echo_and_nowhere_else() -> None:
+def test_the_artifact_is_without_the_echo() -> None:
     cause = Cause(FULL, "paper", "So.", "artifact,-clean_victims_programmed")
-    small, paper = TWO, replace(TWO, scale="paper", at=PAPER.scales["paper"])
-    conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(small, [cause])]
+    conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(TWO, [cause])]
     assert conditions == [
         "paper",
         "artifact,-write_back_echo",
         "artifact,-write_back_echo,-clean_victims_programmed",
         "clean_victims_programmed",
     ]
-    conditions = [plan.settings.fidelity for plan in SKYBYTE.plans(paper, [cause])]
-    assert conditions == ["paper", "artifact", "artifact,-clean_victims_programmed",
-                          "clean_victims_programmed"]  # fmt: skip
     page = render(SKYBYTE, _evidence(), [], "entresol reproduction")
     assert "without `write_back_echo`" in page
 

@@ -74,7 +74,7 @@ def causes_command(
     study = reproduction.of(papers.with_claims(name))
     chosen = _claims(study, claims or [])
     settings = study.paper.settings(scale, PAPER, mode, workloads or [])
-    changes = ranking.candidates(study, scale, switches or [], sets or [])
+    changes = ranking.candidates(study, switches or [], sets or [])
     simulate.reach(scheduler)
     kept = location.store_directory(store)
     source = simulate.source_of(captures, settings, kept)

@@ -46,8 +46,7 @@ class Together:
 def _conditions(
     settings: Settings, text: Text, fidelity: str, overrides: tuple[str, ...]
 ) -> Settings:
-    at_scale = text.fidelity_at(settings.scale, fidelity)
-    told, parameters = text.conditions(at_scale, tuple(sorted(overrides)))
+    told, parameters = text.conditions(text.fidelity_of(fidelity), tuple(sorted(overrides)))
     return replace(settings, fidelity=told, overrides=parameters)
 
 

@@ -18,7 +18,7 @@ PAPER, ARTIFACT = "paper", "artifact"
 """The two fidelities that numbers of a text are measured with."""
 
 
-def _as_it_is(_scale: str, fidelity: str) -> str:
+def _as_it_is(fidelity: str) -> str:
     return fidelity
 
 
@@ -41,10 +41,10 @@ class Text:
     """The text of `causes.toml`."""
     threads: str
     """With how many threads the runs are made, in words."""
-    fidelity_at: Callable[[str, str], str] = _as_it_is
-    """From a scale and a fidelity, as `causes.toml` writes it, to that of a run."""
-    note: Callable[[str], str] = field(default=lambda _scale: "")
-    """A sentence on fidelities at a scale."""
+    fidelity_of: Callable[[str], str] = _as_it_is
+    """From a fidelity, as `causes.toml` writes it, to that of a run."""
+    note: str = ""
+    """A sentence on fidelities."""
     benches: Callable[[Settings], list[Bench]] = field(default=lambda _settings: [])
     """The loads that the claims are computed from."""
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -41,13 +41,13 @@ class Ranked:
 
 
 def candidates(
-    study: Reproduction, scale: str, switches: Sequence[str], sets: Sequence[str]
+    study: Reproduction, switches: Sequence[str], sets: Sequence[str]
 ) -> tuple[Change, ...]:
-    """The switches of these lists, or else all of the paper's at this scale; and parameters, those
-    that belong together in one text. Raises `UserError`, and `ConfigError` for an unknown switch.
+    """The switches of these lists, or else all of the paper's; and parameters, those that belong
+    together in one text. Raises `UserError`, and `ConfigError` for an unknown switch.
     """
     text = study.text
-    names = _names(text, ",".join(switches)) if switches else _all(study, scale)
+    names = _names(text, ",".join(switches)) if switches else _all(study)
     changes = [Change((name,)) for name in names]
     changes += [Change((), tuple(sorted(each.split()))) for each in sets]
     if not changes:
@@ -61,10 +61,10 @@ def candidates(
     return tuple(dict.fromkeys(changes))
 
 
-def _all(study: Reproduction, scale: str) -> list[str]:
+def _all(study: Reproduction) -> list[str]:
     if ARTIFACT not in study.text.sides:
         return []
-    return _names(study.text, study.text.fidelity_at(scale, ARTIFACT))
+    return _names(study.text, study.text.fidelity_of(ARTIFACT))
 
 
 def _names(text: Text, fidelity: str) -> list[str]:

@@ -110,8 +110,8 @@ class Reproduction:
         return causes.read(self.paper, self.claims, content)
 
     def _side(self, settings: Settings, name: str) -> Settings:
-        fidelity = self.text.fidelity_at(settings.scale, name)
-        fidelity, overrides = self.text.conditions(fidelity, settings.overrides)
+        told = self.text.fidelity_of(name)
+        fidelity, overrides = self.text.conditions(told, settings.overrides)
         return replace(settings, fidelity=fidelity, overrides=overrides)
 
     def plans(self, settings: Settings, reasons: Sequence[Cause]) -> list[Plan]:

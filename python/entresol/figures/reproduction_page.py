@@ -26,7 +26,7 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
     rows = [_row(study, claim, evidence, reasons) for claim in study.claims]
     far = [_far(study, claim, evidence, reasons) for claim in study.claims]
     differences = [block for block in far if block]
-    of, every = evidence.paper.settings, len(study.paper.workloads)
+    every = len(study.paper.workloads)
     missing = evidence.failures
     failed = f"\n{len(missing)} runs failed, the first: {missing[0]}.\n" if missing else ""
     return "\n".join([
@@ -36,7 +36,7 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         f"*Published*: the text of the {study.paper.title} paper. *Their data*: the same from the "
         "artifact's",
         "files, where they hold it. *Paper* and *artifact*: ours with that",
-        "[fidelity](fidelity.md)." + study.text.note(of.scale),
+        "[fidelity](fidelity.md)." + study.text.note,
         *_captures(evidence), *_measured(study),
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.",
@@ -96,7 +96,7 @@ def _short_cause(
     good = [cause for cause in given if confirmed(claim, cause, evidence)]
     if not good:
         return "**unexplained**"
-    shown = [_conditions(study, cause, evidence) for cause in good if cause.needs_run]
+    shown = [_conditions(study, cause) for cause in good if cause.needs_run]
     if not shown:
         return "in words, below"
     closings = closing.of(claim, which, given, evidence)
@@ -198,8 +198,7 @@ def _why(
     if good:
         return " ".join(_sentence(study, claim, cause, evidence) for cause in good)
     tried = [
-        f"{_conditions(study, cause, evidence)} gives {_number(evidence.shown.get(cause))}"
-        for cause in given
+        f"{_conditions(study, cause)} gives {_number(evidence.shown.get(cause))}" for cause in given
     ]
     looked = f" Not the cause: {'; '.join(tried)}." if tried else ""
     return f"**Unexplained.**{looked}"
@@ -238,9 +237,8 @@ def _is_beside(distance: float, claim: Claim, evidence: Evidence) -> bool:
     return paper is not None and (distance > 0) == (paper > 0)
 
 
-def _conditions(study: Reproduction, cause: Cause, evidence: Evidence) -> str:
-    scale = evidence.paper.settings.scale
-    words = [f"--fidelity {study.text.fidelity_at(scale, cause.fidelity or cause.of)}"]
+def _conditions(study: Reproduction, cause: Cause) -> str:
+    words = [f"--fidelity {study.text.fidelity_of(cause.fidelity or cause.of)}"]
     words += [f"--set {override}" for override in cause.overrides]
     return f"`{' '.join(words)}`"
 
@@ -259,4 +257,4 @@ def _sentence(study: Reproduction, claim: Claim, cause: Cause, evidence: Evidenc
                         f"in; there are {', '.join(numbers)}.") from error  # fmt: skip
     if not cause.needs_run:
         return said
-    return f"{said} ({_conditions(study, cause, evidence)})"
+    return f"{said} ({_conditions(study, cause)})"

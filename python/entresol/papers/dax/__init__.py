@@ -21,9 +21,7 @@ PAPER = Paper(
         wants=lambda _settings: [],
         causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
         threads="one client each",
-        note=lambda _scale: (
-            "\nThere is no artifact: in its column upgrades wait for 30 ms, as in a work queue."
-        ),
+        note=("\nThere is no artifact: in its column upgrades wait for 30 ms, as in a work queue."),
         benches=claims.benches,
         figures=claims.FIGURES,
         switches=switches.switches(),

@@ -37,7 +37,7 @@ PAPER = Paper(
         causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
         threads="24 threads, as in §V-A",
         benches=claims.benches,
-        note=lambda _scale: "\nThe room has no switches: there is no *artifact*.",
+        note="\nThe room has no switches: there is no *artifact*.",
         sides=(paper.PAPER,),
     ),
 )

@@ -22,7 +22,7 @@ PAPER = Paper(
         claims.wants,
         causes=lambda: papers.room(runs.NAME).joinpath("causes.toml").read_text(encoding="utf-8"),
         threads=f"{runs.SWITCHING} threads with switching, {runs.PLAIN} without",
-        fidelity_at=runs.fidelity_at,
-        note=runs.note,
+        fidelity_of=runs.fidelity_of,
+        note=runs.NOTE,
     ),
 )

@@ -24,8 +24,9 @@ PLAIN = 8
 MOTIVATION = 4
 """Threads and cores of §II-C."""
 ECHO = "write_back_echo"
-"""The switch that feeds itself in the L3 of scale small, a sixteenth of Table II's: written lines
-come back dirty and drive each other out, and a run takes some hundred times as long."""
+"""The switch that feeds itself: written lines come back dirty and drive each other out of L3, and a
+run takes some hundred times as long."""
+NOTE = f" *Artifact* is without `{ECHO}`,\nwhich feeds itself ([figures](figures.md))."
 _SWITCHING_DESIGNS = frozenset({
     "skybyte-c", "skybyte-cp", "skybyte-ct", "skybyte-wct", "skybyte-full", "astriflash-cxl",
 })  # fmt: skip
@@ -55,30 +56,20 @@ def want(
 
 def caution(settings: Settings) -> str:
     """Says so where `ECHO` is on and feeds itself."""
-    if settings.scale != "small" or ECHO not in core.fidelity_names(settings.fidelity):
+    if ECHO not in core.fidelity_names(settings.fidelity):
         return ""
     return (
-        f"{ECHO} is on, which feeds itself in the L3 of scale small (written lines come back dirty "
-        "and drive each other out), so what is shown says little of the designs; "
+        f"{ECHO} is on, which feeds itself (written lines come back dirty and drive each other out "
+        "of L3), so what is shown says little of the designs, and may take hours; "
         f"--fidelity {papers.artifact(NAME)},-{ECHO} is the artifact without it."
     )
 
 
-def fidelity_at(scale: str, text: str) -> str:
-    """A fidelity at a scale, from one that says `artifact` for SkyByte's: at scale small that is
-    without `ECHO`."""
+def fidelity_of(text: str) -> str:
+    """A fidelity, from one that says `artifact` for SkyByte's: that is without `ECHO`."""
     if not text.startswith(ARTIFACT):
         return text
-    echo = f",-{ECHO}" if scale == "small" else ""
-    return f"{papers.artifact(NAME)}{echo}{text.removeprefix(ARTIFACT)}"
-
-
-def note(scale: str) -> str:
-    """That the artifact is without `ECHO`, where it is."""
-    if scale != "small":
-        return ""
-    return (f" At this scale *artifact* is without `{ECHO}`,\nwhich feeds itself where L3 is "
-            "small ([figures](figures.md)).")  # fmt: skip
+    return f"{papers.artifact(NAME)},-{ECHO}{text.removeprefix(ARTIFACT)}"
 
 
 def upper_edge(lower: float) -> float:
