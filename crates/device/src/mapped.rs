@@ -158,16 +158,9 @@ impl Mapped {
     /// then. It is a hint, which not every processor gets.
     #[inline]
     pub fn foresee(&self, at: usize, size: usize) {
-        let bytes = self.bytes(at, size).as_ptr();
-        #[cfg(target_arch = "x86_64")]
-        for offset in (0..size).step_by(CACHE_LINE) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every x86-64 processor has the instruction, which changes nothing that a
-            // program can see and reports no fault.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.wrapping_add(offset).cast()) };
+        for line in self.bytes(at, size).chunks(CACHE_LINE) {
+            units::foresee(&line[0]);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = bytes;
     }
 
     /// Copies bytes from one place to another.

@@ -66,12 +66,33 @@ impl Cache {
     }
 
     /// From now on page 0, 1, 2, … is in the set of the page with the first, second, … of these
-    /// numbers. The cache is empty.
+    /// numbers. None of these pages is cached.
     pub(crate) fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
         self.pages.number_pages(numbers);
     }
 
+    /// Every frame gets a page behind `lpa`; with `dirty_lines` all of so many lines are newer than
+    /// flash. The cache is empty.
+    pub(crate) fn fill_behind(&mut self, lpa: Lpa, dirty_lines: Option<u16>) {
+        for (frame, page) in self.pages.one_each(lpa) {
+            self.pages.install(frame, page, None);
+            match dirty_lines {
+                None => {}
+                Some(lines) if self.pages.knows_lines() => (0..lines).for_each(|line| {
+                    self.pages.mark_line_dirty(frame, LineInPage::new(line));
+                }),
+                Some(_) => self.pages.mark_dirty(frame),
+            }
+        }
+    }
+
     // ---- Frames ----
+
+    /// Somebody looks the page up soon.
+    #[inline]
+    pub(crate) fn foresee(&self, lpa: Lpa) {
+        self.pages.foresee(lpa);
+    }
 
     /// The frame of a page, resident or in flight.
     #[inline]

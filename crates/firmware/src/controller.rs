@@ -153,6 +153,17 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    /// A request for this line is on its way: what its lookups read is fetched from the memory of
+    /// the machine that this runs on. Nothing else changes.
+    #[inline]
+    pub fn foresee(&self, line: LineAddr) {
+        let (lpa, _) = self.split(line);
+        self.cache.foresee(lpa);
+        if let Some(log) = &self.log {
+            log.foresee(lpa);
+        }
+    }
+
     /// A host request has arrived. It is answered once, in this call or in a later one.
     ///
     /// Two requests for one line must not be outstanding together unless both are reads (the host

@@ -112,14 +112,31 @@ impl DataCache {
     }
 
     /// From now on page 0, 1, 2, … is in the set of the page with the first, second, … of these
-    /// numbers. The cache is empty.
+    /// numbers. None of these pages is cached.
     pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
-        assert!(
-            self.tags.iter().all(|tag| *tag == 0),
-            "no page changes its set"
-        );
         let set_count = u64::from(self.shape.set_count);
         self.sets = numbers.map(|number| (number % set_count) as u32).collect();
+        let numbered = self.sets.len();
+        let changes = |tag: &PageTag| (1..=numbered).contains(&(*tag as usize));
+        assert!(!self.tags.iter().any(changes), "no page changes its set");
+    }
+
+    /// For each frame another page behind `lpa` that may be in it, those that come first.
+    pub fn one_each(&self, lpa: Lpa) -> impl Iterator<Item = (FrameId, Lpa)> + use<> {
+        let Shape { set_count, ways } = self.shape;
+        let sets = u64::from(set_count);
+        let first = lpa.get().next_multiple_of(sets);
+        (0..ways).flat_map(move |way| {
+            (0..set_count).map(move |set| {
+                let page = first + u64::from(way) * sets + u64::from(set);
+                (FrameId::new(set * ways + way), Lpa::new(page))
+            })
+        })
+    }
+
+    /// Whether it knows which lines of a page are dirty.
+    pub fn knows_lines(&self) -> bool {
+        !self.dirty_lines.is_empty()
     }
 
     /// Frames that have a page, or wait for one.
@@ -149,6 +166,18 @@ impl DataCache {
         let fraction = self.set_share.wrapping_mul(u64::from(number));
         let product = u128::from(fraction) * u128::from(self.shape.set_count);
         (product >> 64) as u32
+    }
+
+    /// Somebody looks the page up soon.
+    #[inline]
+    pub fn foresee(&self, lpa: Lpa) {
+        let set = self.set_of(lpa);
+        // Of a set of sixteen both lines of the host that it may be in.
+        for end in [set.start, set.end - 1] {
+            units::foresee(&self.tags[end]);
+            units::foresee(&self.states[end]);
+            units::foresee(&self.accesses[end]);
+        }
     }
 
     /// The frame of a page, resident or in flight.
@@ -382,6 +411,19 @@ mod tests {
     /// Two sets of two ways: even pages in frames 0 and 1, odd ones in 2 and 3.
     fn cache() -> DataCache {
         DataCache::new(5, 2, CachePolicy::Lru)
+    }
+
+    #[test]
+    fn one_page_for_each_frame_is_of_its_set_and_comes_behind() {
+        let mut cache = cache();
+        let pages: Vec<_> = cache.one_each(Lpa::new(3)).collect();
+        let numbers: Vec<_> = pages.iter().map(|(_, page)| page.get()).collect();
+        assert_eq!(numbers, [4, 5, 6, 7]);
+        for (frame, page) in pages {
+            cache.install(frame, page, None);
+            assert_eq!(cache.find(page), Some(frame));
+        }
+        assert_eq!(cache.used_frames(), cache.frame_count());
     }
 
     fn fill(cache: &mut DataCache, lpa: u64) -> FrameId {

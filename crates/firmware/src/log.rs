@@ -113,6 +113,12 @@ impl<I: LogIndex> Log<I> {
         self.lines.find(lpa, line)
     }
 
+    /// Somebody looks for lines of the page soon.
+    #[inline]
+    pub(crate) fn foresee(&self, lpa: Lpa) {
+        self.lines.foresee(lpa);
+    }
+
     /// The newest committed copy of a line.
     pub(crate) fn find_committed(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
         let transactions = self.transactions.as_ref();

@@ -23,6 +23,9 @@ pub trait LogIndex {
     fn new(page: PageSize, first_slot: LogSlot, stride: u32) -> Self;
     /// Makes `slot` the place of a line; returns the slot that it replaces.
     fn insert(&mut self, lpa: Lpa, line: LineInPage, slot: LogSlot) -> Option<LogSlot>;
+    /// Somebody looks for lines of the page soon. It is a hint.
+    #[inline]
+    fn foresee(&self, _lpa: Lpa) {}
     /// The slot of a line.
     fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot>;
     /// The slot of a line in `newer`, or else in `older`, another index of pages of this size.

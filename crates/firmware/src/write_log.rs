@@ -181,6 +181,14 @@ impl<I: LogIndex> WriteLog<I> {
         I::find_newest(&active.index, &other.index, lpa, line)
     }
 
+    /// Somebody looks for lines of the page soon.
+    #[inline]
+    pub fn foresee(&self, lpa: Lpa) {
+        for half in &self.halves {
+            half.index.foresee(lpa);
+        }
+    }
+
     /// The slot of a line in the sealed half.
     pub fn find_sealed(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
         self.other().index.find(lpa, line)

@@ -3,8 +3,8 @@
 
 use crate::device::*;
 use firmware::{
-    Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, PowerLossProtection,
-    PromotionCounts, RequestOp, Served,
+    Answer, CleanVictims, Controller, ControllerConfig, Cost, LogMode, LogTakes,
+    PowerLossProtection, PromotionCounts, RequestOp, Served,
 };
 use units::{Bytes, Lpa, Picos, Ratio};
 
@@ -395,5 +395,43 @@ fn a_device_that_was_never_overwritten_collects_no_garbage() {
         (0..48).for_each(|page| device.fetch(page));
         assert_eq!(programs(&device.controller), 40);
         assert_eq!(device.controller.ftl_stats().gc_victims > 0, collects);
+    }
+}
+
+/// Eight frames are full of pages of others, so each page that comes drives one out: one that was
+/// written is programmed, and one that was read is dropped, or programmed by the artifact. A page
+/// that is numbered keeps out of their way.
+#[test]
+fn what_others_have_left_in_the_cache_leaves_for_what_comes() {
+    for (are_written, clean, programmed) in [
+        (true, CleanVictims::Drop, 8),
+        (false, CleanVictims::Drop, 0),
+        (false, CleanVictims::Program, 8),
+    ] {
+        let mut config = without_log();
+        config.ssd.cache.clean_victims = clean;
+        let mut device = Device::new(&config);
+        device
+            .controller
+            .fill_cache_behind(Lpa::new(12), are_written);
+        device.controller.number_pages((0..12).rev());
+        (0..8).for_each(|page| device.fetch(page));
+        assert_eq!(programs(&device.controller), programmed);
+    }
+}
+
+/// Where the log takes all writes no frame is dirty; where it takes those of absent pages a page of
+/// others is dirty in all of its lines, so that it is programmed and not logged.
+#[test]
+fn what_others_have_written_is_dirty_where_frames_take_writes() {
+    for (takes, programmed) in [(LogTakes::All, 0), (LogTakes::Absent, 8)] {
+        let mut config = config(64);
+        config.ssd.dram = config.ssd.log.size + Bytes::from_kib(32);
+        config.ssd.log.takes = takes;
+        let mut device = Device::new(&config);
+        device.controller.fill_cache_behind(Lpa::new(12), true);
+        (0..8).for_each(|page| device.fetch(page));
+        device.settle(Picos::from_micros(500));
+        assert_eq!(programs(&device.controller), programmed, "{takes:?}");
     }
 }

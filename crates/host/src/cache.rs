@@ -155,6 +155,13 @@ impl<const NUMBERED: bool> CacheArray<NUMBERED> {
         *dirty &= !bit;
         was_dirty
     }
+    /// Somebody looks the line up soon.
+    #[inline]
+    pub fn foresee(&self, line: HostLine) {
+        for group in self.set(self.set_of(line) * self.stride) {
+            units::foresee(group);
+        }
+    }
     /// Looks a line up and changes nothing.
     #[inline]
     pub fn find(&self, line: HostLine) -> Option<Place> {

@@ -142,6 +142,12 @@ impl SharedCache {
         self.array.number_pages(numbers);
     }
 
+    /// A core asks for the line soon, or writes it back.
+    #[inline]
+    pub fn foresee(&self, line: HostLine) {
+        self.array.foresee(line);
+    }
+
     /// A core's read. After `Merged` or `Miss` the waiter is given back by [`SharedCache::fill`].
     pub fn access(&mut self, line: HostLine, waiter: Waiter) -> L3Access {
         if self.array.access(line).is_some() {

@@ -187,6 +187,12 @@ impl Placement {
         self.pinned.end.get() - self.pinned.start.get()
     }
 
+    /// Somebody asks soon where a page lives.
+    #[inline]
+    pub fn foresee(&self, lpa: Lpa) {
+        units::foresee(&self.entries[self.chunking.page(lpa)]);
+    }
+
     /// Where a page lives. The page is one of those the placement was made for.
     #[inline]
     pub fn locate(&self, lpa: Lpa) -> Location {

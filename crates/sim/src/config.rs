@@ -14,7 +14,9 @@ mod tests;
 mod unread;
 
 pub use fidelity::Fidelity;
-pub use sections::{DesignConfig, MemoryKind, Migration, RunConfig, WarmAccesses, WarmCounts};
+pub use sections::{
+    DesignConfig, MemoryKind, Migration, OtherPages, RunConfig, WarmAccesses, WarmCounts,
+};
 pub use settings::{Layer, values};
 
 use crate::error::SimError;

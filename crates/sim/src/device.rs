@@ -1,6 +1,6 @@
 //! The simulated device: the controller of `soc` without bytes, as a configuration describes it.
 
-use crate::config::Config;
+use crate::config::{Config, OtherPages};
 use firmware::{Controller, DramAccess, DramOrder, EstimatorKind, FirstWrite, WorkCosts};
 use host::os::WakePolicy;
 use soc::{NoBytes, ResourceConfig, Soc};
@@ -43,10 +43,15 @@ pub fn resources(config: &Config) -> Resources {
 /// An idle device for a program of `page_count` pages of 4 KiB.
 pub fn for_pages(config: &Config, page_count: u64) -> Device {
     let mut device = of_config(config);
+    let size = config.ftl.mapping_unit.bytes() / PageSize::KIB_4.bytes();
+    let behind = Lpa::new(page_count.div_ceil(size));
     if config.ftl.first_write == FirstWrite::BehindPages {
-        let size = config.ftl.mapping_unit.bytes() / PageSize::KIB_4.bytes();
-        let behind = Lpa::new(page_count.div_ceil(size));
         device.controller.start_programs_behind(behind);
+    }
+    match config.run.other_pages {
+        OtherPages::None => {}
+        OtherPages::Clean => device.controller.fill_cache_behind(behind, false),
+        OtherPages::Dirty => device.controller.fill_cache_behind(behind, true),
     }
     device
 }

@@ -5,8 +5,13 @@ use host::{HostLine, MissKind, MissSlot};
 use soc::DeviceEvent;
 use units::{CoreId, Lpa, RequestId, ThreadId};
 
+const _: () = assert!(size_of::<Event>() == 24);
+
 /// An event; what it means is in the handler of the same name.
+// With a tag of a byte compilers copy it and the bytes behind it apart, which the processor then
+// waits for.
 #[derive(Clone, Copy, Debug)]
+#[repr(u64)]
 pub enum Event {
     /// A core goes on. Ignored if the core's epoch has moved on since.
     CoreRun {

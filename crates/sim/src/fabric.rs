@@ -241,6 +241,15 @@ impl Fabric {
         }
     }
 
+    /// A core's L2 miss is on its way to L3.
+    #[inline]
+    fn foresee(&self, line: HostLine) {
+        self.llc.foresee(line);
+        if let Region::Data(lpa, _) = line.region() {
+            self.placement.foresee(lpa);
+        }
+    }
+
     /// A core's L2 miss arrives at L3.
     pub fn l3_access(
         &mut self,
@@ -323,6 +332,9 @@ impl Fabric {
         pending.sent = at;
         pending.arrived = self.send_messages(at, class, pending.op == RequestOp::WritePage);
         let arrival = pending.arrived;
+        if let Some(device) = &self.device {
+            device.controller.foresee(pending.line);
+        }
         let id = self.requests.open(pending);
         self.queue.push(arrival, Event::DeviceArrive(id));
     }

@@ -14,7 +14,7 @@ pub use mode::Mode;
 pub use steady::SteadyWindows;
 pub use windows::Windows;
 
-use crate::config::{Config, Fidelity, Layer, MemoryKind, presets};
+use crate::config::{Config, Fidelity, Layer, MemoryKind, OtherPages, presets};
 use crate::error::SimError;
 use crate::fabric::Addresses;
 use crate::in_loop::{self, DeviceSource};
@@ -352,6 +352,14 @@ fn check_footprint(config: &Config, pages: u64, name: &str) -> Result<(), SimErr
         return Ok(());
     }
     let exported = config.ftl.exported_pages(&config.geometry());
+    // Those of others begin at a multiple of the sets.
+    let frames = config.ssd.dram / PageSize::KIB_4.bytes();
+    if config.run.other_pages != OtherPages::None && pages + 2 * frames > exported {
+        return Err(SimError::Mismatch(format!(
+            "{name}: behind the footprint of {pages} pages the device has no room for \
+             run.other_pages; leave it out, or use --machine table2 or a larger nand section"
+        )));
+    }
     if pages > exported {
         let size = |pages: u64| Bytes::new(pages * PageSize::KIB_4.bytes().get());
         return Err(SimError::Mismatch(format!(

@@ -1,6 +1,6 @@
 //! What the fidelity switches make of one access, as the artifact states it in nanoseconds.
 
-use crate::common::{mixed, spec};
+use crate::common::{mixed, run, spec, stat};
 use host::{HostLine, MissKind, MissSlot};
 use sim::config::Config;
 use sim::event::Event;
@@ -111,4 +111,31 @@ fn only_designs_with_a_log_lose_an_eighth() {
     assert_eq!(with_log.frame_count(Bytes::from_kib(4)), 784);
     assert_eq!(without.log.half_slot_count(), 0);
     assert_eq!(without.frame_count(Bytes::from_kib(4)), 1024);
+}
+
+/// Every page that a program touches for the first time drives one of others out of a cache that
+/// begins full; on a device that begins empty nothing leaves.
+#[test]
+fn pages_of_others_leave_for_those_of_the_program() {
+    let trace = mixed(2, 64, 2_000, 7);
+    let programs = |design: &str, pages: &str| {
+        let settings = [
+            format!("run.other_pages={pages}"),
+            "run.warmup=0%".to_string(),
+        ];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        stat(
+            &run(&trace, "demo", design, &settings),
+            "flash/program_pages",
+        )
+    };
+    assert_eq!(programs("base-cssd", "none"), 0);
+    assert_eq!(programs("base-cssd", "clean"), 0);
+    // With those that were fetched ahead.
+    let left = programs("base-cssd", "dirty");
+    assert!((64..=128).contains(&left), "{left}");
+    assert_eq!(
+        programs("skybyte-w", "dirty"),
+        programs("skybyte-w", "none")
+    );
 }

@@ -43,6 +43,21 @@ fn assert_says(text: &str, words: &[&str]) {
 }
 
 #[test]
+fn pages_of_others_need_room_behind_the_footprint() {
+    let mut program = Program::new();
+    let thread = program.thread();
+    program.load(thread, 0);
+    let exported = spec().config().expect("a preset");
+    let exported = exported.ftl.exported_pages(&exported.geometry());
+    program.writer.map(0x5000_0000, exported - 1_000);
+    let trace = program.finish();
+    let others = |spec: &mut RunSpec| spec.overrides.push("run.other_pages=clean".to_string());
+    let text = refusal(&trace, others);
+    assert_says(&text, &["run.other_pages", "no room", "table2"]);
+    assert!(Prepared::with_trace(spec(), trace).is_ok());
+}
+
+#[test]
 fn a_footprint_larger_than_the_device_is_refused_with_both_sizes() {
     let mut program = Program::new();
     let thread = program.thread();

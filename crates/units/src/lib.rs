@@ -6,13 +6,14 @@
 //! not a span, a logical page is not a physical one, a count is not a size. Every quantity prints
 //! as a person would write it (`3us`, `64MiB`, `4GHz`, `60%`) and parses back to itself.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 
 pub mod address;
 pub mod filling;
 pub mod flash;
+pub mod foresee;
 pub mod id;
 pub mod line_mask;
 pub mod log_buckets;
@@ -26,6 +27,7 @@ pub mod timing;
 
 pub use address::{ByteAddr, LineAddr, LineInPage, Lpa, PageSize};
 pub use flash::{BlockAddr, FlashGeometry, FlashPage, Ppa};
+pub use foresee::foresee;
 pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId, TxId};
 pub use line_mask::LineMask;
 pub use quantity::ParseQuantityError;

@@ -1,8 +1,9 @@
 //! What only a simulator does to a device: SkyByte's artifact, and questions that change nothing.
 //!
 //! A host cannot ask for any of it. The simulator uses it to do what the artifact's host does
-//! (`host.promoted_dirt`, `host.demotion`, `run.drain_log`, numbers of pages of its own), and to
-//! know the outcome of reads that a host repeats while it waits.
+//! (`host.promoted_dirt`, `host.demotion`, `run.drain_log`, numbers of pages of its own), to begin
+//! with what others have left (`run.other_pages`), and to know the outcome of reads that a host
+//! repeats while it waits.
 
 use super::Controller;
 use crate::log_index::LogIndex;
@@ -13,7 +14,7 @@ use units::{LineAddr, LineInPage, Lpa, Time};
 impl<I: LogIndex> Controller<I> {
     /// From now on page 0, 1, 2, … has the set in the data cache that the page with the first,
     /// second, … of these numbers would have: a host that does not number its pages by their
-    /// place. The cache is empty.
+    /// place. None of these pages is cached.
     pub fn number_pages(&mut self, numbers: impl Iterator<Item = u64>) {
         self.cache.number_pages(numbers);
     }
@@ -21,6 +22,14 @@ impl<I: LogIndex> Controller<I> {
     /// The next program goes where page `lpa` would be, behind all pages of the program.
     pub fn start_programs_behind(&mut self, lpa: Lpa) {
         self.back_end.ftl_mut().start_programs_behind(lpa);
+    }
+
+    /// Every frame gets a page behind `lpa`, as if others had used the device before; with
+    /// `are_written` pages are newer than flash, if frames take writes. The cache is empty.
+    pub fn fill_cache_behind(&mut self, lpa: Lpa, are_written: bool) {
+        let are_dirty = are_written && (self.log.is_none() || self.constants.frames_take_writes);
+        let lines = self.constants.page.line_count();
+        self.cache.fill_behind(lpa, are_dirty.then_some(lines));
     }
 
     /// Every line that is in the log and not on flash, each once.

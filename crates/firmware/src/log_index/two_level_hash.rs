@@ -111,6 +111,11 @@ impl LogIndex for TwoLevelHash {
     }
 
     #[inline]
+    fn foresee(&self, lpa: Lpa) {
+        self.pages.foresee(lpa);
+    }
+
+    #[inline]
     fn find(&self, lpa: Lpa, line: LineInPage) -> Option<LogSlot> {
         self.find_in(self.pages.find(lpa)?, line)
     }

@@ -32,6 +32,12 @@ units::parameters! {
         /// on, and counted; what warm-up has left goes to flash before, uncounted. If not, what
         /// warm-up has left stays in the log.
         drain_log: bool, "true or false", "decision D5 (false); SkyByte's artifact: true";
+        /// What the data cache has when the program begins: nothing (`none`), or in every frame a
+        /// page that another program has read (`clean`) or, where frames take writes, written
+        /// (`dirty`).
+        other_pages: OtherPages, "none, clean or dirty",
+            "ours (none); a device in use: dirty; SkyByte's artifact begins with snapshots of other \
+             sections, full and 0 to 97% dirty (its warmup_hint files)";
     }
 }
 
@@ -53,6 +59,18 @@ pub enum WarmCounts {
     Kept,
     /// They are forgotten when measurement starts.
     Forgotten,
+}
+
+/// What the data cache has when the program begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OtherPages {
+    /// Nothing.
+    None,
+    /// In every frame a page of others that is equal to what is on flash.
+    Clean,
+    /// In every frame a page of others that is newer than flash, if frames take writes.
+    Dirty,
 }
 
 impl RunConfig {

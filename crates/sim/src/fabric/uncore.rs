@@ -10,6 +10,7 @@ impl Uncore for Fabric {
     #[inline]
     fn read(&mut self, at: Time, core: CoreId, slot: MissSlot, line: HostLine, kind: MissKind) {
         let at = at.max(self.queue.now()) + self.ring[core.index()];
+        self.foresee(line);
         self.queue.push(
             at,
             Event::L3Access {
@@ -26,6 +27,7 @@ impl Uncore for Fabric {
         if self.loses_l2_victims() {
             return;
         }
+        self.llc.foresee(line);
         self.queue
             .push(at.max(self.queue.now()), Event::L3WriteBack(line));
     }

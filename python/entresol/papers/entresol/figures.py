@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from entresol.figures.entry import NO_MEAN, Figure
-from entresol.papers.entresol import mechanisms, steadily
+from entresol.papers.entresol import costs, mechanisms, steadily
 from entresol.papers.entresol.runs import CHOSEN_ON, FULL_SIZE, HELD_OUT
 
 STEADY = (
@@ -25,6 +25,13 @@ FIGURES = (
            steadily.of(FULL_SIZE), steadily.draw,
            steady=steadily.wants(FULL_SIZE, "paper"), lacks=steadily.lacks,
            label="Full size"),
+    Figure("costs", "What its mechanisms still cost",
+           "SkyByte-Full's time ÷ ours: as it is, with each of these taken away, and without all: "
+           "what takes time in programs and erases, in moves of pages, in switches of threads, in "
+           "lookups, and on the channels. Reads of flash stay, and so does that no policy knows "
+           "which pages are used again. Windows in the steady state, those of figure steady, or at "
+           "the paper's scale of full-size.", NO_MEAN,
+           costs.costs, costs.draw, steady=costs.wants, label="Costs"),
     Figure("worth", "What each mechanism is worth",
            "Factors of time ÷ DRAM-Only's, the shipped captures as a whole in detail; below 1 it "
            "makes the design faster. As entresol decisions --of entresol --design skybyte-full.",

@@ -110,6 +110,12 @@ impl Pages {
         u32::try_from(lpa.get()).unwrap_or(BEYOND).min(BEYOND)
     }
 
+    /// Somebody looks the page up soon.
+    #[inline]
+    pub(super) fn foresee(&self, lpa: Lpa) {
+        units::foresee(&self.buckets[self.home(Self::key(lpa))]);
+    }
+
     /// The table of a page, if the page is there.
     #[inline]
     pub(super) fn find(&self, lpa: Lpa) -> Option<Table> {
