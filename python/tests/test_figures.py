@@ -427,6 +427,24 @@ def test_a_page_whose_artifact_feeds_itself_says_so(settings: Settings, is_said:
     assert "captures made again give other numbers" in shown
 
 
+def test_what_is_set_in_all_runs_is_in_the_command_and_under_the_tables(
+    entresol_command: Entresol, captured: Path, tmp_path: Path
+) -> None:
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "bc-8.etr").symlink_to(captured)
+    words = ("figure", "skybyte", "16", "--workloads", "bc", "--captures", captures)
+    more = ("--set", "ssd.dram=40MiB", "--store", tmp_path / "s")
+    done = entresol_command(*words, *more, "-o", tmp_path / "f")
+    assert done.code == 0, done.err
+    text = (tmp_path / "f" / "tables.md").read_text()
+    assert "--set ssd.dram=40MiB" in text.split("\n\n")[1]
+    assert "with ssd.dram=40MiB" in " ".join(text.split())
+    wrong = entresol_command(*words, "--set", "ssd.drum=1MiB", "-o", tmp_path / "g")
+    assert wrong.code != 0 and "did you mean ssd.dram?" in wrong.err
+    assert not (tmp_path / "g").exists()
+
+
 def test_a_panel_without_a_curve_of_ours_says_that_nothing_is_written() -> None:
     figure = _of("20")
     results = synthetic_figures.results([figure], TWO)

@@ -16,7 +16,7 @@ from entresol.errors import UserError
 from entresol.figures import frames, markdown, simulate, tables, writing
 from entresol.figures.entry import Figure, choose
 from entresol.figures.plan import Results, SteadyWant, Windows
-from entresol.papers.entresol import PAPER, mechanisms, runs
+from entresol.papers.entresol import PAPER, costs, mechanisms, runs
 from entresol.papers.entresol.runs import BASE, DRAM, FULL, OWN
 
 SETTINGS = PAPER.settings()
@@ -73,6 +73,21 @@ def test_mechanisms_are_the_decisions_between_skybyte_full_and_ours() -> None:
     assert len(of_full) == len(worths.sets(names)) == 2 + 2 * len(names)
     # DRAM-Only reads nothing of them: it runs once.
     assert {item.overrides for item in wants if item.design == DRAM} == {()}
+
+
+def test_costs_are_of_programs_of_either_scale_and_all_is_each() -> None:
+    figure = _of("costs")
+    few = replace(SETTINGS, workloads=("sort", "tpcc-full"))
+    assert {item.workload for item in figure.steady(few)} == {"sort"}
+    at = replace(PAPER.settings("paper"), workloads=few.workloads)
+    assert {item.workload for item in figure.steady(at)} == {"tpcc-full"}
+    assert {*costs.VARIANTS[costs.ALL]} == {key for keys in costs.FREE.values() for key in keys}
+    results = synthetic_figures.results([figure], few)
+    rows = {(row.x, row.metric): row.ours for row in frames.read(figure.frame(results))}
+    full, own = (results.steady[runs.windows("sort", each)] for each in (FULL, OWN))
+    assert rows[costs.REACHED, "time"] == pytest.approx(steady.over(full, own).time.value)
+    free = results.steady[runs.windows("sort", OWN, *costs.VARIANTS[costs.ALL])]
+    assert rows[costs.ALL, "paid"] == pytest.approx(steady.over(full, free).paid)
 
 
 def test_full_size_is_of_the_papers_scale_alone() -> None:

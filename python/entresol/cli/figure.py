@@ -17,7 +17,14 @@ from entresol import in_loop, papers
 from entresol.atomic import OutputDirectory
 from entresol.choices import Mode
 from entresol.cli import complete
-from entresol.cli.options import FidelityOption, JobsOption, ModeOption, NoStoreOption, StoreOption
+from entresol.cli.options import (
+    FidelityOption,
+    JobsOption,
+    ModeOption,
+    NoStoreOption,
+    SetOption,
+    StoreOption,
+)
 from entresol.errors import Failed, UserError
 from entresol.execution import executor
 from entresol.figures import simulate, writing
@@ -88,6 +95,7 @@ def figure_command(
     workloads: WorkloadsOption = None,
     fidelity: FidelityOption = PAPER,
     mode: ModeOption = Mode.DETAILED,
+    overrides: SetOption = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR",
@@ -115,6 +123,7 @@ def figure_command(
         return
     chosen = choose(paper.figures, names)
     settings = paper.settings(scale, fidelity, mode, workloads or [])
+    settings = replace(settings, overrides=tuple(overrides or ()))
     if measured is not None:
         settings = replace(settings, measured=str(measured))
     place_of_results = location.store_directory(store)
@@ -180,6 +189,7 @@ def conditions(paper: Paper, settings: Settings, captures: Path | None) -> list[
     found += [] if settings.mode == "detailed" else ["--mode", settings.mode]
     if settings.workloads != paper.workloads:
         found += ["--workloads", ",".join(settings.workloads)]
+    found += [word for override in settings.overrides for word in ("--set", override)]
     found += ["--measured", "DIR"] if settings.measured else []
     return found if captures is None else [*found, "--captures", "DIR"]
 

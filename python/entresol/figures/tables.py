@@ -215,13 +215,13 @@ def settings(
 ) -> str:
     """What all runs of a figure have in common, in a sentence."""
     of = results.settings
+    told = f"with {', '.join(of.overrides)}" if of.overrides else ""
     if steady:
         machines = dict.fromkeys(item.machine for item in steady if item in results.steady)
         if not machines:
             return "No window has a result."
-        return (
-            f"Windows in the steady state, machines {', '.join(machines)}, fidelity {of.fidelity}."
-        )
+        words = f"machines {', '.join(machines)}", f"fidelity {of.fidelity}", told
+        return f"Windows in the steady state, {', '.join(filter(None, words))}."
     if benches:
         found = [run for item, run in results.benches.items() if item in benches]
         times = [run["virtual_time_ps"] for run in found if "virtual_time_ps" in run]
@@ -230,12 +230,14 @@ def settings(
         if not times:
             return "No load has a result."
         spans = f"{quantity.duration(min(times))} to {quantity.duration(max(times))}"
-        return f"{len(times)} loads of {spans} of virtual time, sizes one in {of.shrink}."
+        sizes = ", ".join(filter(None, (f"sizes one in {of.shrink}", told)))
+        return f"{len(times)} loads of {spans} of virtual time, {sizes}."
     runs = results.among(wants)
     work = [run["instructions"] for run in runs.values()]
     on = list(dict.fromkeys(item.machine or of.machine for item in wants)) or [of.machine]
     parts = [f"machine {' and '.join(on)}", f"fidelity {of.fidelity}"]
     parts += [f"mode {of.mode}"] if wants else []
+    parts += [told] if told else []
     if work:
         most, least = quantity.count(max(work)), quantity.count(min(work))
         parts.append(f"{len(runs)} runs of {least} to {most} measured instructions")
