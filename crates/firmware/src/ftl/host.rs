@@ -108,6 +108,7 @@ impl<M: Mapping> Ftl<M> {
             if nth > 0 {
                 platform.load_unit(ppa, program.lpa, program.from);
             }
+            self.mapping.foresee(program.lpa, ppa);
             let operation = Operation::HostProgram { ppa, program, rest };
             rest = Some(self.operations.start(operation));
         }
@@ -194,6 +195,9 @@ impl<M: Mapping> Ftl<M> {
         platform: &mut P,
     ) -> NandTag {
         let tag = self.operations.start(operation);
+        if let NandOp::Program { ppa, lpa, .. } = op {
+            self.mapping.foresee(lpa, ppa);
+        }
         let command = NandCommand {
             tag,
             op,

@@ -25,6 +25,9 @@ pub trait Mapping {
     fn still_holds(&self, ppa: Ppa, lpa: Lpa) -> bool {
         self.reverse(ppa) == Some(lpa)
     }
+    /// The page is mapped there soon. It is a hint.
+    #[inline]
+    fn foresee(&self, _lpa: Lpa, _ppa: Ppa) {}
     /// Maps a page to a physical page that nothing is mapped to, or to nowhere. Returns where it
     /// was.
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa>;
@@ -182,6 +185,12 @@ impl Mapping for ImplicitMapping {
         holds
     }
 
+    #[inline]
+    fn foresee(&self, lpa: Lpa, ppa: Ppa) {
+        self.places.foresee(lpa);
+        units::foresee(&self.holders[index(ppa.get())]);
+    }
+
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa> {
         let before = self.lookup(lpa);
         if let Some(page) = before {
@@ -229,6 +238,13 @@ impl Places {
         match self.numbers[at / REGION] {
             0 => BY_FORMULA,
             number => self.regions[number as usize - 1][at % REGION],
+        }
+    }
+    #[inline]
+    fn foresee(&self, lpa: Lpa) {
+        let at = index(lpa.get());
+        if let Some(number) = self.numbers[at / REGION].checked_sub(1) {
+            units::foresee(&self.regions[number as usize][at % REGION]);
         }
     }
     /// Returns what was there before.

@@ -81,5 +81,5 @@ def draw(frame: polars.DataFrame) -> Figure:
             bars.grouped(axes, groups, series, frames.cells(rows, metric, by_x=True), log=True)
             axes.axhline(1, color=ink.SOFT, linewidth=0.6)
             axes.set_title(title, loc="left")
-        bars.legend(drawn, series, twins=False)
+        bars.legend(drawn, series, twins=False, columns=len(series))
     return drawn
