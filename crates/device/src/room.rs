@@ -1,6 +1,8 @@
 //! Room that files of an image have on the disk.
 
+use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::statvfs::fstatvfs;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -8,8 +10,17 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 /// Takes room for bytes of a file; what is in them stays.
 ///
 /// # Errors
-/// What the operating system says: above all, that the disk is full.
+/// What the operating system says: above all, that the disk is full. That is said before anything
+/// is taken: file systems take all that there is before they find out, and everybody else finds the
+/// disk full until they have given it back.
 pub fn take(file: &File, at: usize, size: usize) -> io::Result<()> {
+    let disk = fstatvfs(file)?;
+    let free = u128::from(disk.blocks_available()) * u128::from(disk.fragment_size());
+    // Some of the bytes may have theirs.
+    let has = u128::from(file.metadata()?.blocks()) * 512;
+    if size as u128 > free + has {
+        return Err(Errno::ENOSPC.into());
+    }
     let as_offset = |bytes: usize| i64::try_from(bytes).map_err(io::Error::other);
     fallocate(
         file,
@@ -40,4 +51,23 @@ pub fn fill(file: &File, at: usize, size: usize) -> io::Result<()> {
         done += piece.len();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system would answer that no file may be so large.
+    #[test]
+    fn more_than_the_disk_has_is_refused_before_anything_is_taken() {
+        let place = std::env::temp_dir().join(format!("room-{}", std::process::id()));
+        let file = File::create(&place).unwrap();
+        let error = take(&file, 0, 1 << 60).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+        assert_eq!(file.metadata().unwrap().blocks(), 0);
+        take(&file, 0, 8192).unwrap();
+        take(&file, 4096, 4096).unwrap();
+        assert!(is_full(&file));
+        std::fs::remove_file(place).unwrap();
+    }
 }

@@ -249,7 +249,7 @@ fn nothing_is_made_over_what_exists_or_half() {
     assert!(matches!(error, DeviceFileError::Exists(_)), "{error}");
     let nowhere = place.path("nowhere").join("image");
     assert!(Image::create(&nowhere, &small_log()).is_err());
-    // More than any disk has: nothing is left behind.
+    // More than most disks have left: nothing is left behind.
     let layers = [
         "ssd.dram=64GiB",
         "ssd.buffers=65536",
