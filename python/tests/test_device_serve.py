@@ -16,6 +16,8 @@ from conftest import Entresol
 from kill_lab import Server, serve_command
 from nbd_client import FUA, TRIM, Client
 
+from entresol import core
+
 EINVAL, ENOSPC = 22, 28
 Start = Callable[..., Server]
 
@@ -227,3 +229,27 @@ def test_qemu_reads_what_it_wrote_copies_an_image_and_finds_it_the_same(
     qemu("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", str(file), uri)
     assert "Images are identical" in qemu("qemu-img", "compare", "-f", "raw", str(file), uri)
     server.stop()
+
+
+def test_an_end_while_it_says_where_it_serves_is_an_end_as_later(image: Path) -> None:
+    ports = {
+        "nbd": f"unix:{image.parent / 'nbd'}",
+        "nvme": None,
+        "shm": None,
+        "fuse": None,
+        "allow_remote": False,
+        "allow_other": False,
+        "real_pace": False,
+    }
+
+    def interrupted(_told: object) -> None:
+        raise KeyboardInterrupt
+
+    served = core.device_serve(image, ports, interrupted, lambda _reason: None)
+    assert served["nbd"]["errors"] == 0
+
+    def fails(_told: object) -> None:
+        raise OSError("nobody reads it")
+
+    with pytest.raises(OSError, match="nobody reads it"):
+        core.device_serve(image, ports, fails, lambda _reason: None)

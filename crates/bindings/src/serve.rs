@@ -157,9 +157,10 @@ fn device_serve(
     let device = py.detach(|| RealDevice::open(image, pace));
     let device = Arc::new(device.map_err(to_python)?);
     let doors = py.detach(|| Doors::open(image, &device, &ports))?;
-    listening.call1((doors.told(&device, &ports),))?;
+    // Whoever ends it while it says where it serves ends it as later: what was acknowledged is kept.
+    let interruption = listening.call1((doors.told(&device, &ports),)).err();
     let stopped = stopped.clone().unbind();
-    let outcome = py.detach(|| run(&device, doors, &stopped));
+    let outcome = py.detach(|| run(&device, doors, &stopped, interruption));
     let flushed = py.detach(|| device.block_on(device.flush()));
     let clock = device.stats().clock;
     let lag = ports.is_paced.then(|| device.engine().lag().clone());
@@ -270,19 +271,26 @@ fn joined<T>(thread: Option<ScopedJoinHandle<'_, T>>) -> Option<T> {
     end.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Serves until a handler of Python's signals raises, or until nobody can come any more.
-/// `stopped` is told why the device has stopped, once.
-fn run(device: &RealDevice, doors: Doors, stopped: &Py<PyAny>) -> Outcome {
+/// Serves until a handler of Python's signals raises, which it may have done before, or until nobody
+/// can come any more. `stopped` is told why the device has stopped, once.
+fn run(
+    device: &RealDevice,
+    doors: Doors,
+    stopped: &Py<PyAny>,
+    mut interruption: Option<PyErr>,
+) -> Outcome {
     let Doors {
         nbd,
         nvme,
         shm,
         fuse,
     } = doors;
-    let stop = AtomicBool::new(false);
-    let mut interruption = None;
+    let stop = AtomicBool::new(interruption.is_some());
     let mut was_told = false;
     let mut turn = || {
+        if interruption.is_some() {
+            return Control::Stop;
+        }
         let mut engine = device.engine();
         engine.publish();
         let reason = engine.stopped().filter(|_| !was_told).map(str::to_owned);
