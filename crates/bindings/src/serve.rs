@@ -157,7 +157,8 @@ fn device_serve(
     let device = py.detach(|| RealDevice::open(image, pace));
     let device = Arc::new(device.map_err(to_python)?);
     let doors = py.detach(|| Doors::open(image, &device, &ports))?;
-    // Whoever ends it while it says where it serves ends it as later: what was acknowledged is kept.
+    // Whoever ends it while it says where it serves ends it as later: what was acknowledged is
+    // kept.
     let interruption = listening.call1((doors.told(&device, &ports),)).err();
     let stopped = stopped.clone().unbind();
     let outcome = py.detach(|| run(&device, doors, &stopped, interruption));
@@ -271,8 +272,8 @@ fn joined<T>(thread: Option<ScopedJoinHandle<'_, T>>) -> Option<T> {
     end.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Serves until a handler of Python's signals raises, which it may have done before, or until nobody
-/// can come any more. `stopped` is told why the device has stopped, once.
+/// Serves until a handler of Python's signals raises, which it may have done before, or until
+/// nobody can come any more. `stopped` is told why the device has stopped, once.
 fn run(
     device: &RealDevice,
     doors: Doors,
