@@ -352,14 +352,6 @@ fn check_footprint(config: &Config, pages: u64, name: &str) -> Result<(), SimErr
         return Ok(());
     }
     let exported = config.ftl.exported_pages(&config.geometry());
-    // Those of others begin at a multiple of the sets.
-    let frames = config.ssd.dram / PageSize::KIB_4.bytes();
-    if config.run.other_pages != OtherPages::None && pages + 2 * frames > exported {
-        return Err(SimError::Mismatch(format!(
-            "{name}: behind the footprint of {pages} pages the device has no room for \
-             run.other_pages; leave it out, or use --machine table2 or a larger nand section"
-        )));
-    }
     if pages > exported {
         let size = |pages: u64| Bytes::new(pages * PageSize::KIB_4.bytes().get());
         return Err(SimError::Mismatch(format!(
@@ -367,6 +359,14 @@ fn check_footprint(config: &Config, pages: u64, name: &str) -> Result<(), SimErr
              {}; use --machine table2 or a larger nand section",
             size(pages),
             size(exported)
+        )));
+    }
+    // Those of others begin at a multiple of the sets.
+    let frames = config.ssd.dram / PageSize::KIB_4.bytes();
+    if config.run.other_pages != OtherPages::None && pages + 2 * frames > exported {
+        return Err(SimError::Mismatch(format!(
+            "{name}: behind the footprint of {pages} pages the device has no room for \
+             run.other_pages; leave it out, or use --machine table2 or a larger nand section"
         )));
     }
     Ok(())
