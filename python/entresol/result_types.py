@@ -116,6 +116,7 @@ class Activity(TypedDict):
     promotions: int
     demotions: int
     promotion_recalls: int
+    reads_before_page: int
     prefetches: int
     useful_prefetches: int
     late_prefetches: int

@@ -157,6 +157,7 @@ def run(trace: str, design: str, threads: int = 8, instructions: int = 12_400_00
                 "promotions": 2_100 if promoting else 0,
                 "demotions": 1_150 if promoting else 0,
                 "promotion_recalls": 0,
+                "reads_before_page": 0,
                 "prefetches": misses,
                 "useful_prefetches": misses // 3,
                 "late_prefetches": misses // 9,

@@ -6,7 +6,7 @@
 
 use crate::media::Media;
 use firmware::{Cell, NandCommand, NandTag, PagePlace, Platform, Record, Response, Timer, Work};
-use units::{Bytes, LineMask, Lpa, Ppa, RequestId, Time};
+use units::{Bytes, LineInPage, LineMask, Lpa, Ppa, RequestId, Time};
 
 /// What became of the NAND operations that were in flight when the power went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,6 +257,10 @@ impl<P: Cuttable> Platform for PowerCutter<P> {
 
     fn nand(&mut self, at: Time, command: NandCommand) {
         self.act(|inner| inner.nand(at, command));
+    }
+
+    fn wants(&mut self, tag: NandTag, line: LineInPage) {
+        self.inner.wants(tag, line);
     }
 
     fn expected_end(&self, tag: NandTag) -> Option<Time> {

@@ -406,6 +406,10 @@ impl<P: Platform> Platform for Sabotage<P> {
         self.act(Action::Nand(at, command));
     }
 
+    fn wants(&mut self, tag: NandTag, line: LineInPage) {
+        self.inner.wants(tag, line);
+    }
+
     fn expected_end(&self, tag: NandTag) -> Option<Time> {
         self.inner.expected_end(tag)
     }

@@ -445,6 +445,20 @@ impl DataPlane for Data {
         }
     }
 
+    fn nand_brings(&mut self, tag: NandTag) -> bool {
+        let in_flight =
+            self.operations[tag.index()].expect("an operation is kept until it is done");
+        let NandOp::Read { ppa } = in_flight.op else {
+            unreachable!("only a read brings lines");
+        };
+        self.media.fetch(ppa);
+        let is_sound = in_flight.is_in_place && self.is_sound(ppa);
+        if is_sound {
+            self.register = Some((tag, Fetched::Page(ppa)));
+        }
+        is_sound
+    }
+
     #[inline]
     fn nand_ends(&mut self) {
         self.register = None;

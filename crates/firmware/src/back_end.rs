@@ -280,6 +280,12 @@ impl BackEnd {
             .read_for(at, lpa, reader.owner(), is_compaction, platform)
     }
 
+    /// Who asked for what the operation with this tag reads, which is not over; none if the flash
+    /// translation layer itself did.
+    pub(crate) fn reader_of(&self, tag: NandTag) -> Option<Reader> {
+        self.ftl.owner_of_read(tag).map(Reader::of)
+    }
+
     /// Programs the page in a buffer, which now holds its newest bytes. `passes_die`: not on the
     /// die whose turn it is, but on the next one.
     pub(crate) fn submit<P: Platform>(

@@ -11,6 +11,7 @@ use crate::config::{CacheConfig, PrefetchConfig};
 use crate::data_cache::DataCache;
 pub(crate) use crate::data_cache::MshrId;
 use crate::ftl::Estimate;
+use crate::platform::NandTag;
 use crate::prefetch::{AnyPrefetcher, Plan, Prefetcher, Trigger};
 use mshr::MshrFile;
 pub(crate) use mshr::{Arrived, Pending, Waiter};
@@ -344,6 +345,45 @@ impl Cache {
     #[inline]
     pub(crate) fn wait(&mut self, mshr: MshrId, waiter: Waiter) {
         self.mshrs.wait(mshr, waiter);
+    }
+
+    /// The read that fetches the page of an MSHR.
+    #[inline]
+    pub(crate) fn fetched_by(&mut self, mshr: MshrId, tag: NandTag) {
+        self.mshrs.get_mut(mshr).set_tag(tag);
+    }
+
+    /// Which read that is.
+    #[inline]
+    pub(crate) fn tag_of(&self, mshr: MshrId) -> NandTag {
+        self.mshrs.get(mshr).tag()
+    }
+
+    /// Lines of its frame that have come from flash before the others.
+    #[inline]
+    pub(crate) fn brought(&self, mshr: MshrId) -> LineMask {
+        self.mshrs.get(mshr).brought()
+    }
+
+    /// Whether lines that come before the others are of use: the frame has not got the page
+    /// otherwise, and it stays.
+    pub(crate) fn takes_lines(&self, mshr: MshrId) -> bool {
+        let mshr = self.mshrs.get(mshr);
+        !mshr.is_copied() && !mshr.is_unwanted()
+    }
+
+    /// These lines have come before the others.
+    pub(crate) fn add_brought(&mut self, mshr: MshrId, lines: LineMask) {
+        self.mshrs.get_mut(mshr).add_brought(lines);
+    }
+
+    /// Takes the request that has waited longest of those that are asked for.
+    pub(crate) fn take_waiter(
+        &mut self,
+        mshr: MshrId,
+        is_asked_for: impl Fn(&Waiter) -> bool,
+    ) -> Option<Waiter> {
+        self.mshrs.take_waiter(mshr, is_asked_for)
     }
 
     /// The page of an MSHR has come: its waiters are to be taken with [`Self::next_waiter`].

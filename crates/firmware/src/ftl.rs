@@ -443,6 +443,14 @@ impl<M: Mapping> Ftl<M> {
         }
     }
 
+    /// Who asked for the read with this tag, which is not over; none if that is not the controller.
+    pub(crate) fn owner_of_read(&self, tag: NandTag) -> Option<Owner> {
+        match self.operations.get(tag) {
+            Operation::HostRead { owner, .. } => Some(owner),
+            _ => None,
+        }
+    }
+
     /// How long a read of a mapped page submitted now would take, by Algorithm 1; no time at all
     /// for an unmapped page.
     pub fn estimate(&self, lpa: Lpa) -> Estimate {

@@ -262,7 +262,8 @@ pub enum PagePlace {
     Buffer(BufferId),
     /// The payload of a page request: source of a write, destination of a read.
     Host(RequestId),
-    /// What the finished read with this tag fetched; valid during `on_nand_done` only.
+    /// What the finished read with this tag fetched, or of one that goes on the lines that have
+    /// come; valid during `on_nand_done` and `on_lines` only.
     Register(NandTag),
     /// An unmapped page: all zeroes. Only a source.
     Zero,
@@ -391,6 +392,14 @@ pub trait Platform {
     /// Starts a NAND operation at `at` (now or later). Its end comes back as
     /// `Controller::on_nand_done`, or `Controller::on_nand_failed`, with the tag.
     fn nand(&mut self, at: Time, command: NandCommand);
+
+    /// Somebody waits for this line of what the operation with this tag reads, which was handed over
+    /// before. Flash that can bring it before the others does (`nand.transfer`), and says so with
+    /// `Controller::on_lines`; the end of the operation says that all lines are there.
+    #[inline]
+    fn wants(&mut self, tag: NandTag, line: LineInPage) {
+        let _ = (tag, line);
+    }
 
     /// When the operation with this tag, handed over before, will be done, if that is certain.
     /// Asked only with `ftl.estimator = exact`.

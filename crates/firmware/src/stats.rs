@@ -138,6 +138,8 @@ pub struct ControllerStats {
     pub miss_stalls: u64,
     /// Time that they waited.
     pub miss_stall_time: Picos,
+    /// Reads that were answered with a line that had come before the rest of its page.
+    pub reads_before_page: u64,
     /// Pages offered to the host.
     pub promotions_requested: u64,
     /// Pages that went to the host.

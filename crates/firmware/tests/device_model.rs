@@ -184,6 +184,10 @@ fn ten_million_random_operations_agree_with_a_map() {
         ),
         ("log hits", activity.sum(|s| s.served.log_hit)),
         ("buffer hits", activity.sum(|s| s.served.buffer_hit)),
+        (
+            "reads before the page",
+            activity.sum(|s| s.reads_before_page),
+        ),
         ("merged misses", activity.sum(|s| s.served.merged_miss)),
         ("unmapped reads", activity.sum(|s| s.served.unmapped)),
         ("compactions", activity.sum(|s| s.compactions)),

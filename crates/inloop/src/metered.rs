@@ -6,7 +6,7 @@ use firmware::{
     Work,
 };
 use soc::Firmware;
-use units::{Bytes, LineMask, Lpa, Picos, Ppa, RequestId, Time};
+use units::{Bytes, LineInPage, LineMask, Lpa, Picos, Ppa, RequestId, Time};
 
 /// Firmware with a meter.
 #[derive(Clone, Debug)]
@@ -50,6 +50,17 @@ impl<F: Firmware> Firmware for Metered<F> {
     ) {
         self.act(platform, |controller, platform| {
             controller.on_nand(now, tag, fault, platform);
+        });
+    }
+    fn on_lines<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        lines: LineMask,
+        platform: &mut P,
+    ) {
+        self.act(platform, |controller, platform| {
+            controller.on_lines(now, tag, lines, platform);
         });
     }
     #[inline]
@@ -126,6 +137,10 @@ impl<P: Platform> Platform for MeteredPlatform<'_, P> {
     #[inline]
     fn nand(&mut self, at: Time, command: NandCommand) {
         self.aside(|platform| platform.nand(at, command));
+    }
+    #[inline]
+    fn wants(&mut self, tag: NandTag, line: LineInPage) {
+        self.aside(|platform| platform.wants(tag, line));
     }
     #[inline]
     fn expected_end(&self, tag: NandTag) -> Option<Time> {

@@ -30,6 +30,14 @@ units::parameters! {
         /// Bandwidth of a channel's bus, between page registers and controller.
         channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited",
             "our choice (D17), the paper gives none: 2.4GB/s, 8 bits at 2400 MT/s, ONFI 5.0";
+        /// What a page that is read goes over the bus as: a whole `page`, buses in the order in which
+        /// dies ask for them; or `wanted_first`: the codewords that somebody waits for, before
+        /// everything else on the bus, and what is left of the page behind.
+        transfer: Transfer, "page or wanted_first",
+            "our switch: docs/own-design.md; the paper reads pages";
+        /// What the controller corrects at a time, and a part of a page that it can use alone.
+        codeword: PageSize, "a power of two from 256B to a mapping unit",
+            "our choice: 1KiB, as LDPC codes of SSD controllers; used only with wanted_first";
         /// Order of service at a die: `fifo`, `read_priority`, or `split`: two clocks, of which a
         /// read waits for the host's, but for one program at most of log compaction's.
         scheduling: Scheduling, "fifo, read_priority or split",
@@ -47,6 +55,16 @@ units::parameters! {
         /// Times that vary, section `nand.empirical`.
         empirical: EmpiricalConfig;
     }
+}
+
+/// What a page that is read goes over the bus as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transfer {
+    /// A whole page, in the order in which dies ask for the bus.
+    Page,
+    /// Wanted codewords before all else, see [`Nand::want`](crate::Nand::want).
+    WantedFirst,
 }
 
 /// Order of service at a die.
@@ -113,6 +131,12 @@ impl NandConfig {
         self.channel_bandwidth.time_for(unit.bytes())
     }
 
+    /// Codewords of a unit that is read; one if a codeword were larger.
+    pub const fn codewords_of(&self, unit: PageSize) -> u32 {
+        let codewords = unit.bytes().get() / self.codeword.bytes().get();
+        if codewords == 0 { 1 } else { codewords as u32 }
+    }
+
     /// Time from the submission of a read of a whole flash page to its completion when nothing else
     /// is going on.
     pub fn unloaded_read(&self) -> Picos {
@@ -132,6 +156,7 @@ impl NandConfig {
                     .to_owned(),
             );
         }
+        self.check_transfer(&mut problems);
         if self.suspend && self.scheduling != Scheduling::ReadPriority {
             problems.push(
                 "nand.suspend = true needs nand.scheduling = \"read_priority\": \
@@ -140,6 +165,31 @@ impl NandConfig {
             );
         }
         problems
+    }
+
+    fn check_transfer(&self, problems: &mut Vec<String>) {
+        let codeword = self.codeword.bytes();
+        if codeword < Bytes::new(256) {
+            problems.push(format!(
+                "nand.codeword is {codeword}; it must be a power of two from 256B to a mapping unit"
+            ));
+        }
+        if self.transfer == Transfer::Page {
+            return;
+        }
+        if self.scheduling == Scheduling::Split || self.parallelism == Parallelism::Channel {
+            problems.push(
+                "nand.transfer = wanted_first needs dies that share a bus: nand.parallelism = die, \
+                 and nand.scheduling = fifo or read_priority"
+                    .to_owned(),
+            );
+        }
+        if codeword > self.page_size.bytes() {
+            problems.push(format!(
+                "nand.codeword is {codeword}, more than nand.page_size; a page has a whole number \
+                 of codewords"
+            ));
+        }
     }
 
     fn check_counts(&self, problems: &mut Vec<String>) {

@@ -15,6 +15,8 @@ pub(crate) enum Phase {
     TransferIn(OpId),
     /// A page waits for the bus or goes out over it; the page register is occupied until then.
     TransferOut(OpId),
+    /// A page waits for its bus, where buses have queues ([`crate::arbiter`]).
+    ForBus(OpId),
     /// A program or erase is being suspended for the first of the priority reads.
     Suspending,
 }
@@ -24,7 +26,9 @@ impl Phase {
     pub const fn op(self) -> Option<OpId> {
         match self {
             Self::Idle | Self::Suspending => None,
-            Self::Array(id) | Self::TransferIn(id) | Self::TransferOut(id) => Some(id),
+            Self::Array(id) | Self::TransferIn(id) | Self::TransferOut(id) | Self::ForBus(id) => {
+                Some(id)
+            }
         }
     }
 }
@@ -78,6 +82,18 @@ impl Unit {
         self.phase_end = end;
     }
 
+    /// Enters a phase of which nobody knows the end.
+    #[inline]
+    pub fn wait(&mut self, phase: Phase, now: Time) {
+        self.enter(phase, now, Time::MAX);
+    }
+
+    /// The phase ends sooner: the event of its old end is out of date.
+    pub fn shorten(&mut self, end: Time) {
+        self.phase_number = self.phase_number.wrapping_add(1);
+        self.phase_end = end;
+    }
+
     /// Leaves the phase at `now`, its end or earlier; says how long it lasted.
     #[inline]
     pub fn leave(&mut self, now: Time) -> Picos {
@@ -107,5 +123,12 @@ impl Bus {
         self.free_at = now + wait + transfer;
         self.busy += transfer;
         (wait, self.free_at)
+    }
+
+    /// Notes a transfer that ends `now`, where buses have queues.
+    #[inline]
+    pub fn carried(&mut self, now: Time, lasted: Picos) {
+        self.free_at = now;
+        self.busy += lasted;
     }
 }

@@ -4,6 +4,7 @@
 //! program occupies its die while its page comes in and then for `t_prog`; an erase for `t_bers`.
 //! Buses are granted in the order in which dies ask for them. Invariants: `docs/nand.md`.
 
+use crate::arbiter::{Arbiter, Part};
 use crate::die::{Bus, Phase, Suspended, Unit};
 use crate::empirical::Empirical;
 use crate::faults::{Faults, fault_of};
@@ -11,7 +12,7 @@ use crate::list::{Op, OpId, Slab};
 use crate::split::{Chain, Clocks};
 use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
-    Scheduling,
+    Scheduling, Transfer,
 };
 use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
 
@@ -20,18 +21,20 @@ use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
 pub struct Nand {
     pub(crate) units: Vec<Unit>,
     pub(crate) buses: Vec<Bus>,
+    /// None: buses are granted in the order in which they are asked for.
+    pub(crate) arbiter: Option<Box<Arbiter>>,
     pub(crate) slab: Slab,
     /// Programs and erases of each block that are not completed; empty with FIFO order, which
     /// does not need it.
     pub(crate) changes_of_block: Vec<u32>,
     pub(crate) stats: NandStats,
-    geometry: FlashGeometry,
+    pub(crate) geometry: FlashGeometry,
     timing: Timing,
     /// None: times are constant.
     empirical: Option<Box<Empirical>>,
     /// Of a unit that is read, and of a page that is programmed.
-    transfer_out: Picos,
-    transfer_in: Picos,
+    pub(crate) transfer_out: Picos,
+    pub(crate) transfer_in: Picos,
     /// Set if reads suspend.
     suspend: Option<Picos>,
     parallelism: Parallelism,
@@ -75,6 +78,11 @@ impl Nand {
         Self {
             units: (0..unit_count).map(|_| Unit::NEW).collect(),
             buses: vec![Bus::default(); geometry.channel_count as usize],
+            arbiter: (config.transfer == Transfer::WantedFirst).then(|| {
+                let codeword = config.channel_bandwidth.time_for(config.codeword.bytes());
+                let codewords = config.codewords_of(geometry.unit_size);
+                Box::new(Arbiter::new(geometry.channel_count, codeword, codewords))
+            }),
             slab: Slab::new(),
             changes_of_block: vec![0; tracked_blocks as usize],
             stats: NandStats::default(),
@@ -139,6 +147,7 @@ impl Nand {
         self.stats.of_mut(kind).submitted += 1;
         let unit = self.unit_of(block);
         let id = self.slab.insert(command, now);
+        self.note_submitted(id);
         let is_ahead = self.may_go_ahead(command.operation, block, unit);
         let queue = &mut self.units[unit as usize];
         if is_ahead {
@@ -155,24 +164,31 @@ impl Nand {
 
     /// Ends the phase that `event` belongs to, at the time it was scheduled for; schedules what
     /// follows and pushes the command that finished, if one did. An event whose phase was suspended
-    /// does nothing.
+    /// does nothing. Gives what has come of a page of which somebody waits for a part
+    /// ([`Nand::want`]), until all of it has.
     pub fn on_event(
         &mut self,
         now: Time,
         event: NandEvent,
         events: &mut impl Schedule,
         completed: &mut Vec<Completion>,
-    ) {
+    ) -> Option<Part> {
         let unit = &mut self.units[event.unit() as usize];
         if unit.phase_number != event.phase_number() {
-            return;
+            return None;
         }
         assert!(now == unit.phase_end, "an event is brought at its time");
         let phase = unit.phase;
         let lasted = unit.leave(now);
         self.stats.die_occupied += lasted;
+        if let (Some(_), Phase::TransferIn(id) | Phase::TransferOut(id)) = (&self.arbiter, phase) {
+            let (is_over, part) = self.end_transfer(now, (event.unit(), id), lasted, events);
+            if !is_over {
+                return part;
+            }
+        }
         match phase {
-            Phase::Idle => unreachable!("an idle die has no event"),
+            Phase::Idle | Phase::ForBus(_) => unreachable!("such a phase has no event"),
             Phase::Suspending => self.start_next(now, event.unit(), events),
             Phase::TransferIn(id) => self.program(now, event.unit(), id, events),
             Phase::TransferOut(id) => self.complete(now, event.unit(), id, events, completed),
@@ -187,6 +203,7 @@ impl Nand {
                 }
             }
         }
+        None
     }
 
     /// Whether a command may start before those that wait already: a read may, unless one of them
@@ -280,7 +297,7 @@ impl Nand {
 
     /// Units are numbered so that both dies and channels give the channel by remainder.
     #[inline(always)]
-    const fn channel_of(&self, unit: u32) -> u32 {
+    pub(crate) const fn channel_of(&self, unit: u32) -> u32 {
         unit % self.geometry.channel_count
     }
 
@@ -297,6 +314,9 @@ impl Nand {
 
     #[inline(always)]
     fn enter_transfer(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
+        if self.arbiter.is_some() {
+            return self.ask_bus(now, unit, id, events);
+        }
         let channel = self.channel_of(unit) as usize;
         let bus = &mut self.buses[channel];
         let op = &mut self.slab[id];
@@ -311,7 +331,14 @@ impl Nand {
     }
 
     #[inline]
-    fn enter(&mut self, now: Time, unit: u32, phase: Phase, end: Time, events: &mut impl Schedule) {
+    pub(crate) fn enter(
+        &mut self,
+        now: Time,
+        unit: u32,
+        phase: Phase,
+        end: Time,
+        events: &mut impl Schedule,
+    ) {
         let state = &mut self.units[unit as usize];
         state.enter(phase, now, end);
         events.schedule(end, NandEvent::new(unit, state.phase_number));
@@ -380,6 +407,7 @@ impl Nand {
         completed: &mut Vec<Completion>,
     ) {
         let op = self.slab.remove(id);
+        self.note_completed(op.command.tag);
         let operation = op.command.operation;
         let fault = match self.faults.is_some() {
             true => self.end_with_faults(&op),

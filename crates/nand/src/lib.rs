@@ -8,6 +8,7 @@
 //! the largest number of commands in flight. See `docs/nand.md`.
 #![forbid(unsafe_code)]
 
+mod arbiter;
 mod audit;
 pub mod command;
 pub mod config;
@@ -21,8 +22,9 @@ mod split;
 
 pub mod stats;
 
+pub use arbiter::Part;
 pub use command::{Command, Completion, NandEvent, Operation};
-pub use config::{NandConfig, Parallelism, Scheduling};
+pub use config::{NandConfig, Parallelism, Scheduling, Transfer};
 pub use empirical::{EmpiricalConfig, TimeTable, WrongTable};
 pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
 pub use flash::{Nand, Schedule};

@@ -101,7 +101,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EmpiricalConfig, NandConfig, Parallelism, Scheduling};
+    use crate::{EmpiricalConfig, NandConfig, Parallelism, Scheduling, Transfer};
     use units::{BytesPerSec, PageSize, Ppa};
 
     /// One channel, one die: tR 3 us, tPROG 80 us, no transfer.
@@ -118,6 +118,8 @@ mod tests {
             t_prog: Picos::from_micros(80),
             t_bers: Picos::from_micros(1000),
             channel_bandwidth: BytesPerSec::UNLIMITED,
+            transfer: Transfer::Page,
+            codeword: PageSize::KIB_4,
             scheduling: Scheduling::Split,
             suspend: false,
             t_suspend: Picos::ZERO,

@@ -6,3 +6,4 @@ mod faults;
 mod model;
 mod queueing;
 mod timing;
+mod wanted;

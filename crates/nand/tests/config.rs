@@ -1,8 +1,8 @@
 //! The configuration section: ranges and text forms.
 
 use crate::common::small;
-use nand::NandConfig;
-use units::{BytesPerSec, Picos};
+use nand::{NandConfig, Scheduling, Transfer};
+use units::{Bytes, BytesPerSec, PageSize, Picos};
 
 #[test]
 fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
@@ -34,6 +34,29 @@ fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
 }
 
 #[test]
+fn wanted_codewords_need_dies_that_share_a_bus_and_pages_of_codewords() {
+    let wanted_first = NandConfig {
+        transfer: Transfer::WantedFirst,
+        ..small()
+    };
+    assert_eq!(wanted_first.validate(), Vec::<String>::new());
+    let bad = NandConfig {
+        scheduling: Scheduling::Split,
+        codeword: PageSize::KIB_16,
+        ..wanted_first
+    };
+    let problems = bad.validate();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("nand.transfer = wanted_first needs"));
+    assert!(problems[1].contains("nand.codeword is 16KiB"));
+    let tiny = NandConfig {
+        codeword: PageSize::new(Bytes::new(128)).expect("two lines"),
+        ..small()
+    };
+    assert!(tiny.validate()[0].contains("nand.codeword is 128B"));
+}
+
+#[test]
 fn more_blocks_than_can_be_addressed_are_refused() {
     let bad = NandConfig {
         channels: 256,
@@ -62,7 +85,7 @@ fn more_blocks_than_can_be_addressed_are_refused() {
 
 #[test]
 fn every_parameter_is_documented_with_range_and_source() {
-    assert_eq!(NandConfig::PARAMETERS.len(), 15);
+    assert_eq!(NandConfig::PARAMETERS.len(), 17);
     for parameter in NandConfig::PARAMETERS {
         assert!(parameter.key.starts_with("nand."), "{}", parameter.key);
         for text in [parameter.doc, parameter.range, parameter.source] {

@@ -316,6 +316,7 @@ impl<S: SimulatedThread> View<'_, S> {
             "promotions": placement.promotions,
             "demotions": placement.demotions + placement.drops,
             "promotion_recalls": c.promotion_recalls,
+            "reads_before_page": c.reads_before_page,
             "prefetches": c.prefetches,
             "useful_prefetches": c.prefetches_useful,
             "late_prefetches": c.prefetches_late,

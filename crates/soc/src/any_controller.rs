@@ -6,7 +6,7 @@ use firmware::{
     Controller, ControllerConfig, ControllerStats, Copies, Durable, Failures, FtlStats, Fullness,
     Health, LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
 };
-use units::{DieId, LineAddr, Lpa, Time, TxId};
+use units::{DieId, LineAddr, LineMask, Lpa, Time, TxId};
 
 /// A controller with either index of the log.
 #[derive(Clone)]
@@ -156,6 +156,15 @@ impl Firmware for AnyController {
         platform: &mut P,
     ) {
         either!(self, controller => Firmware::on_nand(controller.as_mut(), now, tag, fault, platform));
+    }
+    fn on_lines<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        lines: LineMask,
+        platform: &mut P,
+    ) {
+        either!(self, controller => controller.on_lines(now, tag, lines, platform));
     }
     #[inline]
     fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {

@@ -81,7 +81,15 @@ pub trait DataPlane {
     /// the register of its tag until [`DataPlane::nand_ends`]. Gives how the firmware is told.
     fn nand_done(&mut self, tag: NandTag, fault: Option<Fault>) -> Option<NandFault>;
 
-    /// The firmware knows of the end.
+    /// A part of what a read fetches has come: it is in the register of its tag until
+    /// [`DataPlane::nand_ends`]. Says whether it is sound; else the end of the read says what is
+    /// wrong.
+    #[inline]
+    fn nand_brings(&mut self, _tag: NandTag) -> bool {
+        true
+    }
+
+    /// The firmware knows of the end, or of the part.
     fn nand_ends(&mut self);
 
     /// Whether a line of the payload that this read was given is poison.

@@ -9,7 +9,7 @@ use firmware::{
     Response, Timer, Work,
 };
 use nand::NandEvent;
-use units::{Bytes, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
+use units::{Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
 pub trait Firmware {
@@ -23,6 +23,8 @@ pub trait Firmware {
         fault: Option<NandFault>,
         platform: &mut P,
     );
+    /// Lines of a page that is being read have come, before the others.
+    fn on_lines<P: Platform>(&mut self, now: Time, tag: NandTag, lines: LineMask, platform: &mut P);
     /// A timer has rung.
     fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P);
 }
@@ -44,6 +46,15 @@ impl<I: LogIndex> Firmware for Controller<I> {
             None => self.on_nand_done(now, tag, platform),
             Some(fault) => self.on_nand_failed(now, tag, fault, platform),
         }
+    }
+    fn on_lines<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        lines: LineMask,
+        platform: &mut P,
+    ) {
+        Controller::on_lines(self, now, tag, lines, platform);
     }
     #[inline]
     fn on_timer<P: Platform>(&mut self, now: Time, timer: Timer, platform: &mut P) {
@@ -103,7 +114,10 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
 
     /// A phase of the flash's work ends; completions go to the firmware in the order of the flash.
     fn end_phase<H: Harness>(&mut self, now: Time, event: NandEvent, harness: &mut H) {
-        let completions = self.resources.end_phase(now, event, harness);
+        let (completions, part) = self.resources.end_phase(now, event, harness);
+        if let Some((tag, lines)) = part {
+            self.bring_lines(now, tag, lines, harness);
+        }
         for completion in &completions {
             harness.observe(completion);
         }
@@ -112,6 +126,23 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
             self.end_command(now, tag, completion.fault, harness);
         }
         self.resources.reuse(completions);
+    }
+
+    /// Lines of a page that is being read have come.
+    #[inline(never)]
+    fn bring_lines<H: Harness>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        lines: LineMask,
+        harness: &mut H,
+    ) {
+        if self.resources.bytes.nand_brings(tag) {
+            self.with(harness, |controller, platform| {
+                controller.on_lines(now, tag, lines, platform);
+            });
+        }
+        self.resources.bytes.nand_ends();
     }
 
     #[inline]
@@ -197,6 +228,11 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
 
     fn expected_end(&self, tag: NandTag) -> Option<Time> {
         self.resources.expected_end(tag)
+    }
+
+    #[inline]
+    fn wants(&mut self, tag: NandTag, line: LineInPage) {
+        self.resources.want(tag, line, self.harness);
     }
 
     #[inline]

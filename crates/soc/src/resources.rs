@@ -8,9 +8,10 @@ use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{
     Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation, Schedule,
+    Transfer,
 };
 use units::address::LINE_BYTES;
-use units::{Bytes, PageSize, Picos, Time};
+use units::{Bytes, LineInPage, LineMask, PageSize, Picos, Time};
 
 /// What resources are made of.
 #[derive(Clone, Debug)]
@@ -68,6 +69,8 @@ pub struct Resources<B> {
     pub(crate) tells_pages: bool,
     forecast: Option<Forecast>,
     calendar: Calendar,
+    /// Lines of a codeword, where those that are wanted go first; else none.
+    codeword_lines: u16,
 }
 
 impl<B: DataPlane> Resources<B> {
@@ -99,6 +102,13 @@ impl<B: DataPlane> Resources<B> {
             tells_pages: config.tells_pages,
             forecast: config.forecasts.then(Forecast::default),
             calendar,
+            codeword_lines: match config.nand.transfer {
+                Transfer::Page => 0,
+                Transfer::WantedFirst => {
+                    let unit = config.mapping_unit.line_count();
+                    config.nand.codeword.line_count().min(unit)
+                }
+            },
         }
     }
 
@@ -121,6 +131,7 @@ impl<B: DataPlane> Resources<B> {
             tells_pages: self.tells_pages,
             forecast: self.forecast.clone(),
             calendar: self.calendar,
+            codeword_lines: self.codeword_lines,
         }
     }
 
@@ -335,18 +346,42 @@ impl<B: DataPlane> Resources<B> {
         self.waiting_commands.resize(index + 1, None);
     }
 
-    /// A phase of the flash's work ends; gives what is done then, in order. The list comes back
-    /// with [`Resources::reuse`].
+    /// Somebody waits for a line of what the command of this tag reads.
+    #[inline]
+    pub(crate) fn want<H: Harness>(&mut self, tag: NandTag, line: LineInPage, harness: &mut H) {
+        if self.codeword_lines > 0 && !self.is_flash_measured {
+            let codeword = line.get() / self.codeword_lines;
+            let now = harness.now();
+            let events = &mut OfFlash(harness);
+            self.nand.want(now, tag.get(), codeword.into(), events);
+        }
+    }
+
+    /// The lines of codewords, a bit each.
+    fn lines_of(&self, codewords: u64) -> LineMask {
+        let mut lines = LineMask::EMPTY;
+        for codeword in (0..u64::BITS as u16).filter(|bit| codewords >> bit & 1 == 1) {
+            let first = codeword * self.codeword_lines;
+            let of_codeword = first..first + self.codeword_lines;
+            of_codeword.for_each(|line| _ = lines.insert(LineInPage::new(line)));
+        }
+        lines
+    }
+
+    /// A phase of the flash's work ends; gives what is done then, in order, and the lines that have
+    /// come of a read that is not. The list comes back with [`Resources::reuse`].
     pub(crate) fn end_phase<H: Harness>(
         &mut self,
         now: Time,
         event: NandEvent,
         harness: &mut H,
-    ) -> Vec<Completion> {
+    ) -> (Vec<Completion>, Option<(NandTag, LineMask)>) {
         let mut completions = std::mem::take(&mut self.completions);
-        self.nand
+        let part = self
+            .nand
             .on_event(now, event, &mut OfFlash(harness), &mut completions);
-        completions
+        let lines = part.map(|part| (NandTag::new(part.tag), self.lines_of(part.codewords)));
+        (completions, lines)
     }
 
     pub(crate) fn reuse(&mut self, mut completions: Vec<Completion>) {

@@ -145,6 +145,8 @@ pub struct PageSize {
 }
 
 impl PageSize {
+    /// 1 KiB, 16 lines.
+    pub const KIB_1: Self = Self { line_bits: 4 };
     /// 4 KiB, 64 lines.
     pub const KIB_4: Self = Self { line_bits: 6 };
     /// 16 KiB, 256 lines.

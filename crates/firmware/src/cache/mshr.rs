@@ -5,7 +5,7 @@
 
 use crate::data_cache::MshrId;
 use crate::ftl::Estimate;
-use crate::platform::{Request, Served};
+use crate::platform::{NandTag, Request, Served};
 use alloc::vec::Vec;
 use units::{FrameId, LineInPage, LineMask, Lpa, Time};
 
@@ -57,6 +57,10 @@ pub(super) struct Mshr {
     frame: FrameId,
     /// Lines of the frame that are newer than what flash will deliver.
     written: LineMask,
+    /// Lines that have come from flash before the others.
+    brought: LineMask,
+    /// The read that fetches the page.
+    tag: NandTag,
     /// When Algorithm 1 expects the page.
     expected: Time,
     /// GC stands before the fetch.
@@ -92,6 +96,28 @@ impl Mshr {
     }
     pub(super) fn has_delayed(&self) -> bool {
         self.has_delayed
+    }
+    /// The frame has the page's bytes already.
+    pub(super) fn is_copied(&self) -> bool {
+        self.is_copied
+    }
+    #[inline]
+    pub(super) fn brought(&self) -> LineMask {
+        self.brought
+    }
+    pub(super) fn add_brought(&mut self, lines: LineMask) {
+        self.brought = self.brought.union(lines);
+    }
+    #[inline]
+    pub(super) fn tag(&self) -> NandTag {
+        self.tag
+    }
+    #[inline]
+    pub(super) fn set_tag(&mut self, tag: NandTag) {
+        self.tag = tag;
+    }
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.is_unwanted
     }
     pub(super) fn note_copied(&mut self) {
         self.is_copied = true;
@@ -151,6 +177,11 @@ impl Arrived {
             true => LineMask::EMPTY,
             false => all.without(self.0.written),
         }
+    }
+    /// The lines that came before the others.
+    #[inline]
+    pub(crate) fn brought(&self) -> LineMask {
+        self.0.brought
     }
     /// The lines that the frame has in a newer version than flash.
     #[inline]
@@ -225,6 +256,8 @@ impl MshrFile {
             lpa,
             frame,
             written: LineMask::EMPTY,
+            brought: LineMask::EMPTY,
+            tag: NandTag::new(u32::MAX),
             expected: Time::ZERO,
             is_behind_gc: false,
             is_copied: false,
@@ -269,6 +302,34 @@ impl MshrFile {
         } else {
             self.nodes[last as usize].next = at;
         }
+    }
+
+    /// Takes the first waiter that is asked for out of the list; the others keep their order.
+    pub(super) fn take_waiter(
+        &mut self,
+        id: MshrId,
+        is_asked_for: impl Fn(&Waiter) -> bool,
+    ) -> Option<Waiter> {
+        let mut before = NONE;
+        let mut at = self.get(id).first;
+        while at != NONE && !is_asked_for(&self.nodes[at as usize].waiter) {
+            before = at;
+            at = self.nodes[at as usize].next;
+        }
+        if at == NONE {
+            return None;
+        }
+        let node = self.nodes[at as usize].clone();
+        match before {
+            NONE => self.get_mut(id).first = node.next,
+            before => self.nodes[before as usize].next = node.next,
+        }
+        let mshr = self.get_mut(id);
+        if mshr.last == at {
+            mshr.last = before;
+        }
+        self.free_nodes.push(at);
+        Some(node.waiter)
     }
 
     /// Frees the MSHR; its waiters are to be taken one by one with [`Self::next_waiter`].

@@ -2,7 +2,7 @@
 
 use super::{Controller, slot_address};
 use crate::back_end::{Job, Reader};
-use crate::cache::{Arrived, MshrId, Waiter};
+use crate::cache::{MshrId, Waiter};
 use crate::config::MissAnswer;
 use crate::durable::LoggedLine;
 use crate::log_index::LogIndex;
@@ -46,6 +46,7 @@ impl<I: LogIndex> Controller<I> {
             self.cache.expect(mshr, at, self.back_end.estimate(lpa));
         }
         let tag = self.back_end.read(at, lpa, Reader::Mshr(mshr), platform);
+        self.cache.fetched_by(mshr, tag);
         if let Some((at, buffer)) = behind {
             self.submit(at, buffer, platform);
         }
@@ -214,7 +215,8 @@ impl<I: LogIndex> Controller<I> {
         self.cache.install(frame, lpa);
         let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
         platform.copy_page(from, to, self.constants.all_lines);
-        self.complete_frame(at, (lpa, frame), LineMask::EMPTY, platform)
+        let none = LineMask::EMPTY;
+        self.complete_frame(at, (lpa, frame), (none, none), platform)
     }
 
     /// Whether a page leaves its frame when those who wait for it are answered.
@@ -225,12 +227,13 @@ impl<I: LogIndex> Controller<I> {
 
     /// Merges the page's newest logged lines into a frame that has just been given the page's
     /// older bytes (§III-B, "merge all cache lines in the log"), and charges device DRAM for both.
-    /// Of the lines `written` the frame itself may be newer than the log.
+    /// Of the lines `written` the frame itself may be newer than the log; for those `brought`
+    /// device DRAM has been charged.
     fn complete_frame<P: Platform>(
         &mut self,
         at: Time,
         (lpa, frame): (Lpa, FrameId),
-        written: LineMask,
+        (written, brought): (LineMask, LineMask),
         platform: &mut P,
     ) -> Time {
         self.stats.cache_fills += 1;
@@ -245,8 +248,62 @@ impl<I: LogIndex> Controller<I> {
                 merged = merged.max(self.charges.merge(at, slot, platform));
             }
         }
-        let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
+        let before = LINE_BYTES * u64::from(brought.count());
+        let (address, size) = (
+            self.frame_address(frame),
+            self.constants.page.bytes() - before,
+        );
         platform.dram_behind(merged, address, size, true)
+    }
+
+    /// Lines of a page that is being read have come, before the others: who waits for one of them
+    /// is answered.
+    ///
+    /// What is in the frame in a newer version stays, and whoever asks for a line that is logged
+    /// is served from the log: nothing is merged before all of the page is there.
+    pub fn on_lines<P: Platform>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        lines: LineMask,
+        platform: &mut P,
+    ) {
+        let Some(Reader::Mshr(mshr)) = self.back_end.reader_of(tag) else {
+            return;
+        };
+        let frame = self.cache.frame_of(mshr);
+        let lpa = self.cache.page_in(frame).expect("a page in flight has it");
+        if !self.cache.takes_lines(mshr) || self.has_open(lpa) {
+            return;
+        }
+        let older = lines.without(self.cache.written(mshr));
+        let Some(first) = older.iter().next() else {
+            return;
+        };
+        let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
+        platform.copy_page(from, to, older);
+        self.cache.add_brought(mshr, older);
+        let (address, size) = (
+            self.line_address(frame, first),
+            LINE_BYTES * u64::from(older.count()),
+        );
+        let done = platform.dram_behind(now, address, size, true);
+        if self.cache.has_delayed(mshr) {
+            platform.page_arrived(done, lpa);
+        }
+        let page = self.constants.page;
+        while let Some(waiter) = self.cache.take_waiter(mshr, |waiter| {
+            let request = waiter.pending.request;
+            let line = request.line.in_page(page);
+            let log = self.log.as_ref();
+            request.op.line_count(page) == 1
+                && older.contains(line)
+                && log.is_none_or(|log| log.find(lpa, line).is_none())
+        }) {
+            self.stats.reads_before_page += 1;
+            let arrived = (frame, self.cache.has_delayed(mshr), false);
+            self.answer_waiter(now, done, &waiter, arrived, platform);
+        }
     }
 
     /// The page of an MSHR has come: fill its frame and answer those who wait.
@@ -262,8 +319,8 @@ impl<I: LogIndex> Controller<I> {
         let older = arrived.older_lines(self.constants.all_lines);
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
-        let written = arrived.written();
-        let done = self.complete_frame(now, (lpa, frame), written, platform);
+        let in_frame = (arrived.written(), arrived.brought());
+        let done = self.complete_frame(now, (lpa, frame), in_frame, platform);
         if arrived.has_delayed() {
             platform.page_arrived(done, lpa);
         }
@@ -278,7 +335,8 @@ impl<I: LogIndex> Controller<I> {
             self.count_fetch(lpa, frame);
         }
         while let Some(waiter) = self.cache.next_waiter(&mut arrived) {
-            self.answer_waiter(now, done, &waiter, &arrived, platform);
+            let page = (frame, arrived.has_delayed(), arrived.only_passes());
+            self.answer_waiter(now, done, &waiter, page, platform);
         }
         if arrived.only_passes() {
             self.cache.remove(frame);
@@ -290,7 +348,7 @@ impl<I: LogIndex> Controller<I> {
         now: Time,
         filled: Time,
         waiter: &Waiter,
-        arrived: &Arrived,
+        (frame, has_delayed, only_passes): (FrameId, bool, bool),
         platform: &mut P,
     ) {
         let pending = &waiter.pending;
@@ -307,13 +365,14 @@ impl<I: LogIndex> Controller<I> {
             dram: at - from_flash,
         };
         let answer = (at, waiter.served, breakdown);
-        self.answer_from_frame(pending, arrived.frame(), answer, platform);
-        if pending.request.op != RequestOp::PromotionRead && !arrived.only_passes() {
+        self.answer_from_frame(pending, frame, answer, platform);
+        if pending.request.op != RequestOp::PromotionRead && !only_passes {
             // Where the fetch was asked for in vain first, it has been counted.
-            if waiter.served == Served::Flash && !arrived.has_delayed() {
-                self.count_fetch(arrived.lpa(), arrived.frame());
+            if waiter.served == Served::Flash && !has_delayed {
+                let (lpa, _) = self.split(pending.request.line);
+                self.count_fetch(lpa, frame);
             }
-            self.use_frame(at, arrived.frame(), pending.request, Use::Late, platform);
+            self.use_frame(at, frame, pending.request, Use::Late, platform);
         }
     }
 

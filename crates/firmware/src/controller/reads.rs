@@ -75,8 +75,8 @@ impl<I: LogIndex> Controller<I> {
         if let Some(frame) = frame
             && self.holds(frame, line, pending.request.op)
         {
-            let at = now.max(pending.cache_ready);
-            self.serve_from_frame(at, pending, frame, platform);
+            let ready = pending.cache_ready;
+            self.serve_from_frame((ready, now.max(ready)), pending, frame, platform);
             return true;
         }
         match pending.request.op {
@@ -92,7 +92,25 @@ impl<I: LogIndex> Controller<I> {
             self.serve_from_log(now.max(pending.log_ready), pending, slot, platform);
             return true;
         }
+        if let Some(frame) = frame
+            && self.has_been_brought(frame, line)
+            && !self.is_open(lpa, line)
+        {
+            self.stats.reads_before_page += 1;
+            let ready = pending.miss_ready();
+            self.serve_from_frame((ready, now.max(ready)), pending, frame, platform);
+            return true;
+        }
         false
+    }
+
+    /// Whether the line has come from flash before the rest of its page. Behind a lookup of the log
+    /// that was in vain it is the newest.
+    #[inline]
+    fn has_been_brought(&self, frame: FrameId, line: LineInPage) -> bool {
+        self.cache
+            .mshr_of(frame)
+            .is_some_and(|mshr| self.cache.brought(mshr).contains(line))
     }
 
     /// Whether the frame has the newest bytes of the line, or of the page, already.
@@ -119,10 +137,11 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    /// `ready` is when it is known that the frame has the line.
     #[inline(always)]
     fn serve_from_frame<P: Platform>(
         &mut self,
-        at: Time,
+        (ready, at): (Time, Time),
         pending: &Pending,
         frame: FrameId,
         platform: &mut P,
@@ -139,7 +158,7 @@ impl<I: LogIndex> Controller<I> {
             }
             _ => Self::move_line(at, self.line_address(frame, line), false, platform),
         };
-        let breakdown = hit_breakdown(pending, pending.cache_ready, at, done);
+        let breakdown = hit_breakdown(pending, ready, at, done);
         let answer = (done, Served::CacheHit, breakdown);
         self.answer_from_frame(pending, frame, answer, platform);
         if pending.request.op != RequestOp::PromotionRead {
@@ -234,6 +253,7 @@ impl<I: LogIndex> Controller<I> {
         } else {
             self.wait_for_page(at, pending, mshr, Served::Flash);
         }
+        self.want_line(mshr, pending, platform);
         if pending.request.op != RequestOp::ReadPage {
             self.prefetch(at, lpa, pending.request.source, platform);
         }
@@ -262,7 +282,17 @@ impl<I: LogIndex> Controller<I> {
         } else {
             self.wait_for_page(at, pending, mshr, Served::MergedMiss);
         }
+        self.want_line(mshr, pending, platform);
         self.join_prefetch(at, frame, pending.request, platform);
+    }
+
+    /// The flash hears which line of a page in flight is asked for.
+    #[inline]
+    fn want_line<P: Platform>(&self, mshr: MshrId, pending: &Pending, platform: &mut P) {
+        let (_, line) = self.split(pending.request.line);
+        if pending.request.op != RequestOp::ReadPage {
+            platform.wants(self.cache.tag_of(mshr), line);
+        }
     }
 
     fn answer_delay<P: Platform>(

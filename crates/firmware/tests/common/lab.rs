@@ -16,7 +16,7 @@ use firmware::{
     RequestOp, Response,
 };
 use std::collections::BTreeMap;
-use units::{CoreId, LineAddr, LineInPage, PageSize, Picos, RequestId, Stream, Time};
+use units::{CoreId, LineAddr, LineInPage, LineMask, PageSize, Picos, RequestId, Stream, Time};
 
 /// Requests that may be outstanding together.
 const REQUESTS: usize = 48;
@@ -82,6 +82,8 @@ pub struct Lab<I> {
     now: Time,
     mix: Mix,
     random: Stream,
+    /// What comes before the rest of its page.
+    parts: Stream,
     next_token: Token,
     model: Vec<Token>,
     readers: Vec<u16>,
@@ -122,6 +124,7 @@ impl<I: LogIndex> Lab<I> {
             now: Time::ZERO,
             mix,
             random: Stream::new(seed, "lab"),
+            parts: Stream::new(seed, "parts"),
             next_token: 1,
             model: vec![0; lines],
             readers: vec![0; lines],
@@ -171,6 +174,8 @@ impl<I: LogIndex> Lab<I> {
                 true
             } else if choice == self.die_count {
                 self.ring_oldest()
+            } else if self.parts.below(3) == 0 {
+                self.bring_lines(choice)
             } else {
                 let tag = self.bench.finish_oldest(choice);
                 self.end_operation(tag)
@@ -230,6 +235,24 @@ impl<I: LogIndex> Lab<I> {
             return false;
         };
         self.controller.on_timer(self.now, timer, &mut self.bench);
+        self.take_answers();
+        true
+    }
+
+    /// A quarter of the page that the oldest operation of a die reads comes before the rest, if it
+    /// is a read; says whether it is.
+    fn bring_lines(&mut self, die: usize) -> bool {
+        let quarter = (self.page.line_count() / 4).max(1);
+        let quarters = u64::from(self.page.line_count() / quarter);
+        let first = self.parts.below(quarters) as u16 * quarter;
+        let mut lines = LineMask::EMPTY;
+        (first..first + quarter).for_each(|line| _ = lines.insert(LineInPage::new(line)));
+        let Some(tag) = self.bench.bring_lines(die, lines) else {
+            return false;
+        };
+        self.controller
+            .on_lines(self.now, tag, lines, &mut self.bench);
+        self.bench.forget_register(tag);
         self.take_answers();
         true
     }

@@ -24,6 +24,8 @@ pub type Page = Vec<Token>;
 
 /// A line that cannot be read.
 pub const POISON: Token = Token::MAX;
+/// What a register has of lines that have not come.
+pub const NOT_YET: Token = Token::MAX / 4;
 
 /// How often programs, erases and reads fail.
 #[derive(Clone, Copy)]
@@ -177,6 +179,24 @@ impl Bench {
                 }
             }
         }
+        Some(command.tag)
+    }
+
+    /// Lines of what the oldest operation of a die reads are in its register, if it is a read; the
+    /// others are not yet.
+    pub fn bring_lines(&mut self, die: usize, lines: LineMask) -> Option<NandTag> {
+        let command = self.dies[die].front()?.command;
+        let NandOp::Read { ppa } = command.op else {
+            return None;
+        };
+        let blank = self.blank_page();
+        let page = self.flash.get(&ppa).map_or(&blank, |(_, page)| page);
+        let of_line = |(line, token): (usize, &Token)| {
+            let has_come = lines.contains(LineInPage::new(line as u16));
+            if has_come { *token } else { NOT_YET }
+        };
+        let register = page.iter().enumerate().map(of_line).collect();
+        self.registers.insert(command.tag.get(), register);
         Some(command.tag)
     }
 

@@ -2,7 +2,7 @@
 
 use nand::{
     Command, Completion, EmpiricalConfig, Nand, NandConfig, NandEvent, Operation, Parallelism,
-    Scheduling,
+    Part, Scheduling, Transfer,
 };
 use std::collections::BTreeMap;
 use units::{BlockAddr, BytesPerSec, PageSize, Picos, Ppa, Time};
@@ -21,6 +21,8 @@ pub fn small() -> NandConfig {
         t_prog: Picos::from_micros(100),
         t_bers: Picos::from_micros(1000),
         channel_bandwidth: BytesPerSec::new(2_400_000_000),
+        transfer: Transfer::Page,
+        codeword: PageSize::KIB_1,
         scheduling: Scheduling::Fifo,
         suspend: false,
         t_suspend: Picos::from_micros(1),
@@ -38,6 +40,7 @@ pub fn at(nanos: u64) -> Time {
 pub struct Driven {
     pub nand: Nand,
     pub completed: Vec<Completion>,
+    pub parts: Vec<(Time, Part)>,
     pending: BTreeMap<(Time, u64), NandEvent>,
     fresh: Vec<(Time, NandEvent)>,
     event_count: u64,
@@ -52,6 +55,7 @@ impl Driven {
         Self {
             nand: Nand::new(config, unit),
             completed: Vec::new(),
+            parts: Vec::new(),
             pending: BTreeMap::new(),
             fresh: Vec::new(),
             event_count: 0,
@@ -62,6 +66,12 @@ impl Driven {
         self.run_before(now);
         self.nand
             .submit(now, Command { tag, operation }, &mut self.fresh);
+        self.keep_events();
+    }
+    /// Serves what is due before `now`, then somebody waits for a codeword of a read.
+    pub fn want(&mut self, now: Time, tag: u32, codeword: u32) {
+        self.run_before(now);
+        self.nand.want(now, tag, codeword, &mut self.fresh);
         self.keep_events();
     }
     /// Serves everything.
@@ -88,8 +98,10 @@ impl Driven {
                 return;
             }
             let event = entry.remove();
-            self.nand
+            let part = self
+                .nand
                 .on_event(now, event, &mut self.fresh, &mut self.completed);
+            self.parts.extend(part.map(|part| (now, part)));
             self.keep_events();
         }
     }
