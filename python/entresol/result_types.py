@@ -117,6 +117,7 @@ class Activity(TypedDict):
     demotions: int
     promotion_recalls: int
     reads_before_page: int
+    fills_given_up: int
     prefetches: int
     useful_prefetches: int
     late_prefetches: int

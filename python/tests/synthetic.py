@@ -158,6 +158,7 @@ def run(trace: str, design: str, threads: int = 8, instructions: int = 12_400_00
                 "demotions": 1_150 if promoting else 0,
                 "promotion_recalls": 0,
                 "reads_before_page": 0,
+                "fills_given_up": 0,
                 "prefetches": misses,
                 "useful_prefetches": misses // 3,
                 "late_prefetches": misses // 9,

@@ -6,7 +6,7 @@ use crate::tables::Tables;
 use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
     CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
-    FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
+    Fill, FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
     PowerLossProtection, PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig,
     PromotionCounts, SsdConfig, Throttle, VictimOrder,
 };
@@ -373,6 +373,8 @@ impl Device {
             dram_latency: Picos::from_nanos(46),
             dram_order: DramOrder::InTurn,
             miss_answer: MissAnswer::Frame,
+            fill: Fill::AtOnce,
+            fill_buffers: 512,
             read_rate: BytesPerSec::UNLIMITED,
             write_rate: BytesPerSec::UNLIMITED,
             buffers: self.buffers,

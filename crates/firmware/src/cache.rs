@@ -161,6 +161,11 @@ impl Cache {
         self.pages.mark_line_dirty(frame, line);
     }
 
+    /// Whether the policy would keep the page for what it has seen of it.
+    pub(crate) fn is_known(&self, frame: FrameId) -> bool {
+        self.pages.is_known(frame)
+    }
+
     /// The lines of a page that are.
     #[inline]
     pub(crate) fn dirty_lines(&self, frame: FrameId) -> LineMask {

@@ -18,6 +18,7 @@ mod commands;
 mod compaction;
 mod constants;
 mod fetches;
+mod fills;
 mod flush;
 mod fullness;
 mod kept;
@@ -38,6 +39,7 @@ use crate::back_end::{BackEnd, Ended, Reader};
 use crate::cache::{Cache, Pending};
 use crate::config::ControllerConfig;
 use crate::durable::WriteOrder;
+use crate::fill_buffers::FillBuffers;
 use crate::ftl::{Ftl, FtlStats};
 use crate::log::{Log, slot_address};
 use crate::log_index::{LogIndex, TwoLevelHash};
@@ -86,6 +88,7 @@ pub struct Controller<I = TwoLevelHash> {
     hot_pages: HotPages,
     /// Misses that wait for an MSHR, a frame or a buffer, in order of arrival.
     stalled_misses: VecDeque<Pending>,
+    fills: FillBuffers,
     flushes: Flushes,
     /// Where frames survive a power cut: how far their drain is, if there is one.
     draining: Option<Draining>,
@@ -143,6 +146,7 @@ impl<I: LogIndex> Controller<I> {
             victims: VictimPolicy::new(ssd),
             hot_pages: HotPages::new(config, frame_count),
             stalled_misses: VecDeque::new(),
+            fills: FillBuffers::new(ssd),
             flushes: Flushes::default(),
             draining: None,
             past_cache: PastCache::default(),

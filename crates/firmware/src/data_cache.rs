@@ -348,6 +348,11 @@ impl DataCache {
         self.states[frame.index()] & DIRTY != 0
     }
 
+    /// Whether the policy would keep the page for what it has seen of it.
+    pub fn is_known(&self, frame: FrameId) -> bool {
+        self.policy.is_known(frame)
+    }
+
     /// Marks the page as fetched ahead.
     pub fn mark_prefetched(&mut self, frame: FrameId) {
         self.set_flag(frame, PREFETCHED);

@@ -19,6 +19,7 @@ pub mod config;
 pub mod controller;
 pub mod data_cache;
 pub mod durable;
+mod fill_buffers;
 mod flight_map;
 pub mod ftl;
 pub mod health;
@@ -34,7 +35,7 @@ pub mod write_log;
 
 pub use config::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
-    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, LogConfig, LogIndexKind,
+    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, Fill, LogConfig, LogIndexKind,
     LogMode, LogTakes, MissAnswer, PowerLossProtection, PrefetchConfig, PrefetcherKind,
     PromotionConfig, PromotionCounts, RENAMED, SsdConfig, Throttle, VictimOrder,
 };

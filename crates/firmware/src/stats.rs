@@ -118,6 +118,9 @@ pub struct ControllerStats {
     pub index_bytes_at_fills: u64,
     /// Pages that came from flash or from a buffer into the data cache.
     pub cache_fills: u64,
+    /// Pages from flash that were not copied into device DRAM, for want of buffers. They count as
+    /// fills and as evictions, too.
+    pub fills_given_up: u64,
     /// Pages that left the data cache without a program.
     pub evictions_clean: u64,
     /// Pages that left the data cache to be programmed.

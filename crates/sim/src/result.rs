@@ -317,6 +317,7 @@ impl<S: SimulatedThread> View<'_, S> {
             "demotions": placement.demotions + placement.drops,
             "promotion_recalls": c.promotion_recalls,
             "reads_before_page": c.reads_before_page,
+            "fills_given_up": c.fills_given_up,
             "prefetches": c.prefetches,
             "useful_prefetches": c.prefetches_useful,
             "late_prefetches": c.prefetches_late,

@@ -13,6 +13,8 @@ fn ssd() -> SsdConfig {
         dram_latency: Picos::from_nanos(46),
         dram_order: DramOrder::InTurn,
         miss_answer: MissAnswer::Frame,
+        fill: Fill::AtOnce,
+        fill_buffers: 512,
         read_rate: BytesPerSec::new(11_930_000_000),
         write_rate: BytesPerSec::new(9_370_000_000),
         buffers: 256,

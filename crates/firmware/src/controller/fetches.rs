@@ -27,8 +27,9 @@ impl<I: LogIndex> Controller<I> {
         if !self.cache.has_free_mshr() {
             return None;
         }
+        let free_from = self.room_to_fill(at, platform)?;
         let room = platform.timed(Work::CacheInsert, |platform| self.vacate(at, lpa, platform));
-        let at = platform.charge(at, Work::CacheInsert);
+        let at = platform.charge(at, Work::CacheInsert).max(free_from);
         let (frame, leaving) = room?;
         let behind = leaving.filter(|_| self.victims.goes_behind());
         if let (Some((at, buffer)), None) = (leaving, behind) {
@@ -96,11 +97,21 @@ impl<I: LogIndex> Controller<I> {
                 true => self.stats.evictions_dirty += 1,
                 false => self.stats.evictions_clean += 1,
             }
-            self.hot_pages.left(old, self.cache.accesses(place.frame));
-            let was_useless = self.cache.evict(place.frame);
-            self.stats.prefetches_useless += u64::from(was_useless);
+            self.evict(old, place.frame);
         }
         Some((place.frame, leaving))
+    }
+
+    /// A page that is equal to what is on flash leaves.
+    pub(super) fn evict_clean(&mut self, lpa: Lpa, frame: FrameId) {
+        self.stats.evictions_clean += 1;
+        self.evict(lpa, frame);
+    }
+
+    fn evict(&mut self, lpa: Lpa, frame: FrameId) {
+        self.hot_pages.left(lpa, self.cache.accesses(frame));
+        let was_useless = self.cache.evict(frame);
+        self.stats.prefetches_useless += u64::from(was_useless);
     }
 
     /// Sends a page to flash through a buffer, which is free.
@@ -215,8 +226,8 @@ impl<I: LogIndex> Controller<I> {
         self.cache.install(frame, lpa);
         let (from, to) = (PagePlace::Buffer(buffer), PagePlace::Frame(frame));
         platform.copy_page(from, to, self.constants.all_lines);
-        let none = LineMask::EMPTY;
-        self.complete_frame(at, (lpa, frame), (none, none), platform)
+        let merged = self.complete_frame(at, (lpa, frame), LineMask::EMPTY, platform);
+        self.write_frame(merged, frame, LineMask::EMPTY, platform)
     }
 
     /// Whether a page leaves its frame when those who wait for it are answered.
@@ -226,14 +237,13 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Merges the page's newest logged lines into a frame that has just been given the page's
-    /// older bytes (§III-B, "merge all cache lines in the log"), and charges device DRAM for both.
-    /// Of the lines `written` the frame itself may be newer than the log; for those `brought`
-    /// device DRAM has been charged.
+    /// older bytes (§III-B, "merge all cache lines in the log"); says when they are there. Of the
+    /// lines `written` the frame itself may be newer than the log.
     fn complete_frame<P: Platform>(
         &mut self,
         at: Time,
         (lpa, frame): (Lpa, FrameId),
-        (written, brought): (LineMask, LineMask),
+        written: LineMask,
         platform: &mut P,
     ) -> Time {
         self.stats.cache_fills += 1;
@@ -248,12 +258,19 @@ impl<I: LogIndex> Controller<I> {
                 merged = merged.max(self.charges.merge(at, slot, platform));
             }
         }
-        let before = LINE_BYTES * u64::from(brought.count());
-        let (address, size) = (
-            self.frame_address(frame),
-            self.constants.page.bytes() - before,
-        );
-        platform.dram_behind(merged, address, size, true)
+        merged
+    }
+
+    /// Writes a page into its frame in device DRAM, but for lines that are there.
+    fn write_frame<P: Platform>(
+        &mut self,
+        at: Time,
+        frame: FrameId,
+        there: LineMask,
+        platform: &mut P,
+    ) -> Time {
+        let size = self.constants.page.bytes() - LINE_BYTES * u64::from(there.count());
+        platform.dram_behind(at, self.frame_address(frame), size, true)
     }
 
     /// Lines of a page that is being read have come, before the others: who waits for one of them
@@ -283,11 +300,14 @@ impl<I: LogIndex> Controller<I> {
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
         self.cache.add_brought(mshr, older);
-        let (address, size) = (
-            self.line_address(frame, first),
-            LINE_BYTES * u64::from(older.count()),
-        );
-        let done = platform.dram_behind(now, address, size, true);
+        let done = match self.fills.are_used() {
+            // They stay in the buffer until all of the page is there.
+            true => now,
+            false => {
+                let size = LINE_BYTES * u64::from(older.count());
+                platform.dram_behind(now, self.line_address(frame, first), size, true)
+            }
+        };
         if self.cache.has_delayed(mshr) {
             platform.page_arrived(done, lpa);
         }
@@ -319,8 +339,11 @@ impl<I: LogIndex> Controller<I> {
         let older = arrived.older_lines(self.constants.all_lines);
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
-        let in_frame = (arrived.written(), arrived.brought());
-        let done = self.complete_frame(now, (lpa, frame), in_frame, platform);
+        let merged = self.complete_frame(now, (lpa, frame), arrived.written(), platform);
+        let done = match self.fills.are_used() {
+            true => merged,
+            false => self.write_frame(merged, frame, arrived.brought(), platform),
+        };
         if arrived.has_delayed() {
             platform.page_arrived(done, lpa);
         }
@@ -340,6 +363,8 @@ impl<I: LogIndex> Controller<I> {
         }
         if arrived.only_passes() {
             self.cache.remove(frame);
+        } else if self.fills.are_used() {
+            self.keep_fill(now, (lpa, frame), platform);
         }
     }
 
@@ -454,7 +479,8 @@ impl<I: LogIndex> Controller<I> {
             && self.cache.find(lpa).is_none()
             && self.back_end.buffer_for_read(lpa).is_none()
             && self.back_end.is_mapped(lpa)
-            && self.cache.may_fetch_ahead();
+            && self.cache.may_fetch_ahead()
+            && self.has_fill_buffer(at);
         if !may_fetch {
             return false;
         }

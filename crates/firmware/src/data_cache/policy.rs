@@ -111,6 +111,11 @@ pub trait EvictionPolicy {
     fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId>;
     /// The page leaves because another one needs its place.
     fn evict(&mut self, frame: FrameId, tag: PageTag);
+    /// Whether the page has shown that it comes back; a policy that does not tell such pages from
+    /// others says so of all.
+    fn is_known(&self, _frame: FrameId) -> bool {
+        true
+    }
 }
 
 /// The policies by name; a match instead of a table of functions.
@@ -163,5 +168,8 @@ impl EvictionPolicy for Policy {
     }
     fn evict(&mut self, frame: FrameId, tag: PageTag) {
         each!(self, policy => policy.evict(frame, tag));
+    }
+    fn is_known(&self, frame: FrameId) -> bool {
+        each!(self, policy => policy.is_known(frame))
     }
 }

@@ -122,4 +122,8 @@ impl EvictionPolicy for S3Fifo {
             self.ghosts.push(self.shape.set_of(frame), tag);
         }
     }
+    fn is_known(&self, frame: FrameId) -> bool {
+        let state = self.states[frame.index()];
+        state & MAIN != 0 || state > KEPT_ABOVE
+    }
 }

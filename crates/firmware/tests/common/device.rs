@@ -4,7 +4,7 @@ use crate::common::{Bench, Costs};
 use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
     CompactionTakes, Controller, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind,
-    FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
+    Fill, FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
     PowerLossProtection, PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig,
     PromotionCounts, Request, RequestOp, Response, SsdConfig, Throttle, VictimOrder,
 };
@@ -64,6 +64,8 @@ pub fn config(half: u64) -> ControllerConfig {
             dram_latency: Picos::from_nanos(46),
             dram_order: DramOrder::InTurn,
             miss_answer: MissAnswer::Frame,
+            fill: Fill::AtOnce,
+            fill_buffers: 512,
             read_rate: BytesPerSec::new(11_930_000_000),
             write_rate: BytesPerSec::new(9_370_000_000),
             buffers: 4,

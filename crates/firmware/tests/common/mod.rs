@@ -53,7 +53,7 @@ struct Queued {
 /// The platform.
 pub struct Bench {
     geometry: FlashGeometry,
-    costs: Costs,
+    pub costs: Costs,
     work: WorkCosts,
     /// Payloads by request.
     pub host: Vec<Token>,

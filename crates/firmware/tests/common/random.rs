@@ -3,10 +3,10 @@
 use crate::lab::Mix;
 use firmware::{
     BlockWriteAck, CacheConfig, CachePolicy, CleanVictims, CompactionConfig, CompactionLaunch,
-    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind, FirstWrite,
-    FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer, PowerLossProtection,
-    PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig, PromotionCounts, SsdConfig,
-    Throttle, VictimOrder,
+    CompactionTakes, ControllerConfig, Cost, DramAccess, DramOrder, EstimatorKind, Fill,
+    FirstWrite, FtlConfig, GcKind, LogConfig, LogIndexKind, LogMode, LogTakes, MissAnswer,
+    PowerLossProtection, PrefetchConfig, PrefetcherKind, ProgramTo, PromotionConfig,
+    PromotionCounts, SsdConfig, Throttle, VictimOrder,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, BytesPerSec, FlashGeometry, PageSize, Picos, Ratio, Stream};
@@ -70,6 +70,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         dram_latency: Picos::from_nanos(46),
         dram_order: DramOrder::InTurn,
         miss_answer: pick(random, &[MissAnswer::Frame, MissAnswer::Register]),
+        fill: pick(random, &[Fill::AtOnce, Fill::Buffered]),
+        fill_buffers: pick(random, &[1, 3, 16]),
         log: LogConfig {
             size: write_log,
             lookup: Picos::from_nanos(72),
