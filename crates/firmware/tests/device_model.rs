@@ -17,7 +17,7 @@ use units::{Picos, Ratio, Stream};
 
 /// Operations that were done; those that could not be are not counted.
 const OPERATIONS_PER_RUN: u64 = 50_000;
-const RUNS: u64 = 204;
+const RUNS: u64 = 216;
 const OPERATIONS_PER_AUDIT: u64 = 500;
 
 /// What happened in all runs, to show that the mechanisms really met.
@@ -55,6 +55,9 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
         && config.ssd.buffer_hits;
     if !seed.is_multiple_of(3) && has_halves && config.ssd.cache.policy != CachePolicy::None {
         config.ssd.log.takes = LogTakes::Absent;
+    }
+    if seed % 4 == 0 {
+        (config.ssd.fill, config.ssd.fill_buffers) = (Fill::Buffered, 1 + seed as u32 % 12);
     }
     if seed % 4 == 2 && config.ssd.cache.policy != CachePolicy::None {
         config.ssd.cache.policy = CachePolicy::S3Fifo;

@@ -7,7 +7,7 @@
 use crate::lab::{Lab, Mix};
 use crate::random::{fill_flash_pages, has_skip_list, pick, random_config};
 use firmware::log_index::{LogIndex, SkipList, TwoLevelHash};
-use firmware::{CachePolicy, ControllerConfig, Fill, LogMode, PowerLossProtection, PrefetcherKind};
+use firmware::{CachePolicy, ControllerConfig, LogMode, PowerLossProtection, PrefetcherKind};
 use units::{Bytes, Ratio, Stream};
 
 const RUNS: u64 = 150;
@@ -39,7 +39,6 @@ fn durable_config(random: &mut Stream, seed: u64, has_log: bool) -> ControllerCo
             config.ssd.dram = config.ssd.dram - config.ssd.log.tx_log;
             config.ssd.log.tx_log = Bytes::ZERO;
             config.ssd.power_loss_protection = PowerLossProtection::Dram;
-            config.ssd.fill = Fill::AtOnce;
             (config.ssd.cache.policy, config.ssd.prefetch.kind) = policies;
         }
         if has_log == (config.ssd.log.half_slot_count() > 0) {

@@ -339,7 +339,8 @@ impl<I: LogIndex> Controller<I> {
         let older = arrived.older_lines(self.constants.all_lines);
         let (from, to) = (PagePlace::Register(tag), PagePlace::Frame(frame));
         platform.copy_page(from, to, older);
-        let merged = self.complete_frame(now, (lpa, frame), arrived.written(), platform);
+        let written = arrived.written();
+        let merged = self.complete_frame(now, (lpa, frame), written, platform);
         let done = match self.fills.are_used() {
             true => merged,
             false => self.write_frame(merged, frame, arrived.brought(), platform),

@@ -70,8 +70,8 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
         dram_latency: Picos::from_nanos(46),
         dram_order: DramOrder::InTurn,
         miss_answer: pick(random, &[MissAnswer::Frame, MissAnswer::Register]),
-        fill: pick(random, &[Fill::AtOnce, Fill::Buffered]),
-        fill_buffers: pick(random, &[1, 3, 16]),
+        fill: Fill::AtOnce,
+        fill_buffers: 512,
         log: LogConfig {
             size: write_log,
             lookup: Picos::from_nanos(72),
