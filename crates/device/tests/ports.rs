@@ -126,9 +126,24 @@ fn without_log() -> DeviceConfig {
     small("consumer-tlc", &["ssd.dram=64KiB"])
 }
 
+/// With a log, on flash that brings what is wanted first.
+fn lines_first() -> DeviceConfig {
+    small(
+        "bytefs",
+        &[
+            "nand.transfer=wanted_first",
+            "nand.codeword=256B",
+            "ssd.miss_answer=register",
+            "ssd.fill=buffered",
+            "ssd.fill_buffers=2",
+            "ssd.cache.policy=s3_fifo",
+        ],
+    )
+}
+
 #[test]
 fn the_small_devices_have_as_many_blocks_as_the_steps() {
-    for config in [small_log(), without_log()] {
+    for config in [small_log(), without_log(), lines_first()] {
         assert_eq!(config.capacity(), Bytes::new(BLOCK * 232));
     }
 }
@@ -144,6 +159,12 @@ proptest! {
     #[test]
     fn a_device_without_a_log_is_an_array_of_bytes(steps in steps(232)) {
         check("array-cache", &without_log(), &steps);
+    }
+
+    /// Lines come before the rest of their pages, which wait in few buffers.
+    #[test]
+    fn a_device_whose_flash_brings_lines_first_is_an_array_of_bytes(steps in steps(232)) {
+        check("array-lines", &lines_first(), &steps);
     }
 
     /// On few pages, log lines and block writes meet.

@@ -49,10 +49,6 @@ fn machine(stream: &mut Stream) -> Vec<String> {
         ("ssd.compaction.launch", &["at_once", "idle_dies"]),
         ("ssd.dram_order", &["in_turn", "lines_first"]),
         ("ssd.miss_answer", &["frame", "register"]),
-        ("ssd.fill", &["at_once", "buffered"]),
-        ("ssd.fill_buffers", &["1", "8", "512"]),
-        ("nand.transfer", &["page", "wanted_first"]),
-        ("nand.codeword", &["256B", "1KiB", "4KiB"]),
         ("ssd.prefetch.throttle", &["off", "by_use"]),
         ("cpu.store_grants", &["0", "1", "64"]),
         ("host.migration_batch", &["1"]),
@@ -126,6 +122,20 @@ fn machine(stream: &mut Stream) -> Vec<String> {
     settings
 }
 
+/// How pages come, of a stream of its own: so the machines stay what they are otherwise.
+fn arrivals(stream: &mut Stream) -> Vec<String> {
+    let keys: &[(&str, &[&str])] = &[
+        ("ssd.fill", &["at_once", "buffered"]),
+        ("ssd.fill_buffers", &["1", "8", "512"]),
+        ("nand.transfer", &["page", "wanted_first"]),
+        ("nand.codeword", &["256B", "1KiB", "4KiB"]),
+    ];
+    let picked = keys
+        .iter()
+        .map(|(key, choices)| format!("{key}={}", pick(stream, choices)));
+    picked.collect()
+}
+
 /// A random capture: loads, chases, stores, some across lines, arithmetic, and futex pairs.
 fn capture(stream: &mut Stream) -> TraceFile {
     let mut program = Program::new();
@@ -196,7 +206,8 @@ fn execute(trace: &TraceFile, design: &str, settings: &[String]) -> Value {
 
 fn round(seed: u64) {
     let mut stream = Stream::new(seed, "smoke");
-    let settings = machine(&mut stream);
+    let mut settings = machine(&mut stream);
+    settings.extend(arrivals(&mut Stream::new(seed, "smoke/arrivals")));
     let trace = capture(&mut stream);
     println!("seed {seed}: {}", settings.join(" "));
     let mut counts = Vec::new();

@@ -84,10 +84,7 @@ pub trait DataPlane {
     /// A part of what a read fetches has come: it is in the register of its tag until
     /// [`DataPlane::nand_ends`]. Says whether it is sound; else the end of the read says what is
     /// wrong.
-    #[inline]
-    fn nand_brings(&mut self, _tag: NandTag) -> bool {
-        true
-    }
+    fn nand_brings(&mut self, tag: NandTag) -> bool;
 
     /// The firmware knows of the end, or of the part.
     fn nand_ends(&mut self);
@@ -140,6 +137,10 @@ impl DataPlane for NoBytes {
     #[inline]
     fn nand_done(&mut self, _tag: NandTag, fault: Option<Fault>) -> Option<NandFault> {
         fault.map(fault_of)
+    }
+    #[inline]
+    fn nand_brings(&mut self, _tag: NandTag) -> bool {
+        true
     }
     #[inline]
     fn nand_ends(&mut self) {}

@@ -195,6 +195,12 @@ impl DataPlane for LineBytes {
         fault.map(fault_of)
     }
 
+    fn nand_brings(&mut self, tag: NandTag) -> bool {
+        let fetched = self.reads.get(&tag).and_then(|ppa| self.flash.get(ppa));
+        self.register = fetched.cloned().unwrap_or_default();
+        true
+    }
+
     fn nand_ends(&mut self) {
         self.register.clear();
     }
