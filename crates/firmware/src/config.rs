@@ -136,7 +136,7 @@ units::parameters! {
         /// then; or `buffered`: as device DRAM takes them, from `fill_buffers` buffers, and where
         /// these are short only pages that the cache's policy knows.
         fill: Fill, "at_once or buffered", "the papers say nothing of it (at_once); buffered is ours";
-        /// Pages, with fill = buffered, that are on their way from flash or wait for their copy.
+        /// Pages, with fill = buffered, that have come from flash and whose copy is not complete.
         fill_buffers: u32, "1 to 65536", "ours: 2 MiB (512) hold what 8 cores ask for in 80 us";
         /// Rate at which the pipelined lookups accept reads, one line each.
         read_rate: BytesPerSec, "1MB/s to 1000GB/s, or unlimited", "SkyByte V, FPGA prototype: 11.93 GB/s";

@@ -1,18 +1,15 @@
 //! Buffers of pages that have come from flash and are not in device DRAM yet
 //! (`ssd.fill = buffered`).
 //!
-//! A page that is fetched has a buffer from the start of its read until its copy in its frame is
-//! complete, or until it is given up. The copies go one after the other, and device DRAM takes them
-//! behind all that the host waits for; so pages wait here where more come than device DRAM takes.
+//! A page that has come has a buffer until its copy in its frame is complete, or until it is given
+//! up. The copies go one after the other, and device DRAM takes them behind all that the host waits
+//! for; so pages wait here where more come than device DRAM takes.
 
 use crate::config::{Fill, SsdConfig};
 use alloc::collections::VecDeque;
 use units::{FrameId, Lpa, Time};
 
-/// Copies that device DRAM is given at a time, so that it need not wait for the next one.
-const COPIES: usize = 2;
-
-/// Who has a buffer, beside the pages that are on their way from flash.
+/// Who has a buffer.
 #[derive(Clone)]
 pub(crate) struct FillBuffers {
     /// Buffers; none: copies begin at once, and nothing waits.
@@ -55,20 +52,21 @@ impl FillBuffers {
         self.waiting.push_back((frame, lpa));
     }
 
-    /// The page that has waited longest, if device DRAM can be given another copy.
+    /// The page that has waited longest, if device DRAM is given another copy: it has as many to do
+    /// as half of the buffers hold, so that it goes on where nothing comes for a while. Of the other
+    /// half none is begun, and any can be given up.
     pub(crate) fn next_copy(&mut self) -> Option<(FrameId, Lpa)> {
-        match self.copying.len() < COPIES {
+        match self.copying.len() < self.most.div_ceil(2) {
             true => self.waiting.pop_front(),
             false => None,
         }
     }
 
-    /// The page that has waited longest, if there are too few buffers for one more fetch beside
-    /// those of `in_flight`.
-    pub(crate) fn next_to_go(&mut self, in_flight: usize) -> Option<(FrameId, Lpa)> {
-        match self.missing(in_flight) {
-            0 => None,
-            _ => self.waiting.pop_front(),
+    /// The page that has waited longest, if more pages have come than there are buffers.
+    pub(crate) fn next_to_go(&mut self) -> Option<(FrameId, Lpa)> {
+        match self.waiting.len() + self.copying.len() > self.most {
+            true => self.waiting.pop_front(),
+            false => None,
         }
     }
 
@@ -78,18 +76,17 @@ impl FillBuffers {
         self.copying.push_back(end.max(after));
     }
 
-    /// From when on there is a buffer for one more fetch; none if pages in flight have them all.
-    pub(crate) fn free_from(&self, at: Time, in_flight: usize) -> Option<Time> {
-        match self.missing(in_flight) {
-            0 => Some(at),
-            missing => self.copying.get(missing - 1).map(|end| at.max(*end)),
+    /// From when on a page may be fetched: at once, unless copies under way have all buffers.
+    pub(crate) fn free_from(&self, at: Time) -> Time {
+        match self.copying.len().checked_sub(self.most) {
+            None => at,
+            Some(beyond) => at.max(self.copying[beyond]),
         }
     }
 
-    /// Buffers that are missing for one more fetch.
-    fn missing(&self, in_flight: usize) -> usize {
-        let taken = in_flight + self.waiting.len() + self.copying.len();
-        (taken + 1).saturating_sub(self.most)
+    /// Whether there is a buffer for one page more.
+    pub(crate) fn has_free(&self) -> bool {
+        self.waiting.len() + self.copying.len() < self.most
     }
 }
 
@@ -110,27 +107,29 @@ mod tests {
     }
 
     #[test]
-    fn a_fetch_waits_for_the_copy_whose_buffer_it_gets() {
-        let mut buffers = of(3);
+    fn a_fetch_waits_while_copies_have_all_buffers() {
+        let mut buffers = of(2);
         buffers.begin_copy(at(10));
+        assert_eq!(buffers.free_from(at(0)), at(0));
         buffers.begin_copy(at(20));
-        assert_eq!(buffers.free_from(at(0), 0), Some(at(0)));
-        assert_eq!(buffers.free_from(at(0), 1), Some(at(10)));
-        assert_eq!(buffers.free_from(at(15), 2), Some(at(20)));
+        buffers.begin_copy(at(30));
+        assert!(!buffers.has_free());
         assert_eq!(
-            buffers.free_from(at(0), 3),
-            None,
-            "those in flight have them"
+            buffers.free_from(at(0)),
+            at(20),
+            "of three one is left then"
         );
-        buffers.release(at(10));
-        assert_eq!(buffers.free_from(at(12), 1), Some(at(12)));
+        assert_eq!(buffers.free_from(at(25)), at(25));
+        buffers.release(at(20));
+        assert!(buffers.has_free());
+        assert_eq!(buffers.free_from(at(20)), at(20));
     }
 
     #[test]
     fn pages_go_to_their_frames_in_order_and_give_way_when_buffers_are_short() {
-        let mut buffers = of(2);
+        let mut buffers = of(3);
         let page = |number| (FrameId::new(number), Lpa::new(number.into()));
-        for number in 0..4 {
+        for number in 0..5 {
             let (frame, lpa) = page(number);
             buffers.keep(frame, lpa);
         }
@@ -139,9 +138,10 @@ mod tests {
         assert_eq!(buffers.next_copy(), Some(page(1)));
         buffers.begin_copy(at(20));
         assert_eq!(buffers.next_copy(), None, "two at a time");
-        assert_eq!(buffers.next_to_go(0), Some(page(2)));
-        buffers.release(at(20));
-        assert_eq!(buffers.next_to_go(0), None, "one waits and one is free");
-        assert_eq!(buffers.next_to_go(1), Some(page(3)));
+        assert_eq!(buffers.next_to_go(), Some(page(2)));
+        assert_eq!(buffers.next_to_go(), Some(page(3)));
+        assert_eq!(buffers.next_to_go(), None, "two are copied and one waits");
+        buffers.release(at(10));
+        assert_eq!(buffers.next_copy(), Some(page(4)));
     }
 }

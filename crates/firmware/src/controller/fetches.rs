@@ -27,7 +27,7 @@ impl<I: LogIndex> Controller<I> {
         if !self.cache.has_free_mshr() {
             return None;
         }
-        let free_from = self.room_to_fill(at, platform)?;
+        let free_from = self.room_to_fill(at);
         let room = platform.timed(Work::CacheInsert, |platform| self.vacate(at, lpa, platform));
         let at = platform.charge(at, Work::CacheInsert).max(free_from);
         let (frame, leaving) = room?;

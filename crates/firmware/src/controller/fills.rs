@@ -10,31 +10,22 @@ use crate::platform::Platform;
 use units::{FrameId, Lpa, Time};
 
 impl<I: LogIndex> Controller<I> {
-    /// From when on there is a buffer for the page of another fetch; none if those in flight have
-    /// all.
+    /// From when on a page may be fetched.
     #[inline]
-    pub(super) fn room_to_fill<P: Platform>(&mut self, at: Time, platform: &mut P) -> Option<Time> {
+    pub(super) fn room_to_fill(&mut self, at: Time) -> Time {
         match self.fills.are_used() {
-            false => Some(at),
-            true => self.free_a_buffer(at, platform),
-        }
-    }
-
-    /// Whether the page of another fetch finds a buffer, and drives none out.
-    pub(super) fn has_fill_buffer(&mut self, at: Time) -> bool {
-        self.fills.release(at);
-        !self.fills.are_used() || self.fills.free_from(at, self.cache.in_flight_count()) == Some(at)
-    }
-
-    fn free_a_buffer<P: Platform>(&mut self, at: Time, platform: &mut P) -> Option<Time> {
-        self.fills.release(at);
-        let in_flight = self.cache.in_flight_count();
-        while let Some((frame, lpa)) = self.fills.next_to_go(in_flight) {
-            if !self.give_up_fill(frame, lpa) {
-                self.copy_fill(at, (frame, lpa), platform);
+            false => at,
+            true => {
+                self.fills.release(at);
+                self.fills.free_from(at)
             }
         }
-        self.fills.free_from(at, in_flight)
+    }
+
+    /// Whether a page that is fetched ahead drives none out of its buffer.
+    pub(super) fn has_fill_buffer(&mut self, at: Time) -> bool {
+        self.fills.release(at);
+        !self.fills.are_used() || self.fills.has_free()
     }
 
     /// A page has come; copies begin as device DRAM takes them.
@@ -48,6 +39,11 @@ impl<I: LogIndex> Controller<I> {
         self.fills.keep(frame, lpa);
         while let Some(page) = self.fills.next_copy() {
             self.copy_fill(now, page, platform);
+        }
+        while let Some((frame, lpa)) = self.fills.next_to_go() {
+            if !self.give_up_fill(frame, lpa) {
+                self.copy_fill(now, (frame, lpa), platform);
+            }
         }
     }
 
