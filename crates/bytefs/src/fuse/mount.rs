@@ -225,7 +225,8 @@ impl Timer {
         Below<D>: Send + Sync,
     {
         let thread = Builder::new().name("write-back".to_string());
-        let thread = thread.spawn(move || write_back(&share, &asked))?;
+        let again = asks.clone();
+        let thread = thread.spawn(move || write_back(&share, &asked, &again))?;
         Ok(Self {
             asks,
             thread: Some(thread),
@@ -243,7 +244,11 @@ impl Drop for Timer {
     }
 }
 
-fn write_back<D: Device + Drive>(share: &Share<D>, asked: &Receiver<Task>) {
+fn write_back<D: Device + Drive>(
+    share: &Share<D>,
+    asked: &Receiver<Task>,
+    again: &SyncSender<Task>,
+) {
     let old = i64::try_from(OLD.as_nanos()).unwrap_or(i64::MAX);
     // What fails here makes the file system read-only, and it says why.
     let mut watch = Stopwatch::start();
@@ -257,7 +262,12 @@ fn write_back<D: Device + Drive>(share: &Share<D>, asked: &Receiver<Task>) {
         }
         match asked.recv_timeout(left) {
             Ok(Task::Behind(ino)) => {
-                let _ = share.perform(async |fs| fs.write_behind(ino).await);
+                let done = share.perform(async |fs| fs.write_behind(ino).await);
+                // Of what came meanwhile nobody has told, for somebody was at it.
+                let is_more = || share.look(|fs| fs.can_write_behind(ino)) == Some(true);
+                if done == Some(Ok(())) && is_more() {
+                    let _ = again.try_send(Task::Behind(ino));
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => return,
