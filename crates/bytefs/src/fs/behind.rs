@@ -1,9 +1,9 @@
 //! What is written in order goes to the device while the program brings what comes next: else it
 //! waits for all of it when it syncs.
 //!
-//! Only whole pieces go, and the last one stays: what a program is about to write again, as the page
-//! in which its last write has ended, would go twice. Who writes here and there is left alone, since
-//! a page that changes again before it is written back is written once.
+//! Only whole pieces go, and the last one stays: what a program is about to write again, as the
+//! page in which its last write has ended, would go twice. Who writes here and there is left alone,
+//! since a page that changes again before it is written back is written once.
 
 use super::FileSystem;
 use super::write_back::{How, PAGES};

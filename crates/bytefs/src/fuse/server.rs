@@ -53,7 +53,8 @@ impl<D: Device + Drive> Adapter<D> {
     }
 
     /// Has a file written behind that was just written to, if that is of use.
-    pub fn write_behind(&self, ino: Ino) {
+    pub fn write_behind(&self, node: INodeNo) {
+        let Ok(ino) = real(node) else { return };
         if self.share.look(|fs| fs.can_write_behind(ino)) == Some(true) {
             // Who finds no place asks again with the next write.
             let _ = self.asks.try_send(Task::Behind(ino));
