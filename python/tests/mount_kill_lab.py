@@ -32,6 +32,9 @@ MOST = 20_000
 """Bytes of one write."""
 LARGEST = 200_000
 """Bytes of a file from which it is replaced and not appended to."""
+LARGE = (5 << 19, 3 << 20)
+"""Bytes of some new files: so much in order goes to the device before its sync."""
+LARGE_ONE_IN = 16
 LONGEST = 0.4
 """Seconds of load before a kill, at most."""
 
@@ -69,6 +72,8 @@ class Worker:
         kind = self.random.choice([*kinds, "replace", "remove"] if old is not None else kinds)
         if kind == "overwrite" and old is not None:
             data = data[: max(1, len(old))]
+        if kind == "replace" and self.random.randrange(LARGE_ONE_IN) == 0:
+            data = self.random.randbytes(self.random.randrange(*LARGE))
         self.under_way = (kind, name, data)
         match kind:
             case "append":

@@ -39,6 +39,17 @@ def split(words: Sequence[str]) -> tuple[str, list[str], list[str]]:
     return kind, options, rest
 
 
+def known(options: Sequence[str]) -> list[str]:
+    """Options that the command has; of two that contradict each other the last one counts."""
+    kept: list[str] = []
+    for option in options:
+        if option in KNOWN and option not in kept:
+            kept.append(option)
+        elif option.removeprefix("no") in kept:
+            kept.remove(option.removeprefix("no"))
+    return kept
+
+
 def instead_of_this(*words: str) -> NoReturn:
     """The system's own program."""
     path = next(path for path in ("/bin/mount", "/usr/bin/mount") if os.access(path, os.X_OK))
@@ -54,7 +65,7 @@ def main() -> int:
         way = "ro" if "ro" in options else "rw"
         instead_of_this("-i", "-o", f"remount,{way}", rest[-1])
     image, folder = rest[-2].removeprefix("entresol:"), rest[-1]
-    ours = ",".join(option for option in options if option in KNOWN)
+    ours = ",".join(known(options))
     words = [sys.executable, "-m", "entresol", "mount", image, folder, "--daemon"]
     words += ["-o", ours] if ours else []
     deadline = time.monotonic() + PATIENCE

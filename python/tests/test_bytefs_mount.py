@@ -23,7 +23,7 @@ from file_server import detach, reach, run, without_fuse
 from kill_lab import make_image
 from mounted import LOGGED, NO_ID, NOBODY, acl, as_nobody, entresol, fails_with
 
-from entresol import mounts
+from entresol import core, mounts
 from entresol.cli.mount import usual_cache
 
 WITHOUT = without_fuse()
@@ -122,6 +122,50 @@ def test_what_nobody_synced_is_written_back_in_time(mount: Mounting, folder: Pat
     detach(folder)
     mount()
     assert (folder / "f").read_text() == "x" * 5_000
+
+
+def test_what_is_written_in_order_goes_while_more_comes(mount: Mounting, folder: Path) -> None:
+    server = mount()
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    pieces = [bytes([number]) * (1 << 20) for number in range(1, 17)]
+    for piece in pieces:
+        os.write(fd, piece)
+    stats = folder / ".entresol" / "stats"
+    # Of two pieces one stays; before the clock writes back anything they are four seconds old.
+    deadline = time.monotonic() + 3
+    while (dirty := json.loads(stats.read_text())["file_system"]["dirty_pages"]) >= 512:
+        assert time.monotonic() < deadline, f"{dirty} pages wait for a sync"
+        time.sleep(0.01)
+    os.fdatasync(fd)
+    server.kill()
+    os.close(fd)
+    detach(folder)
+    mount()
+    assert (folder / "f").read_bytes() == b"".join(pieces)
+
+
+def test_an_end_while_it_says_where_it_is_is_an_end_as_later(
+    ssd: Path, folder: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "mount.rec"
+    options = {"threads": 2, "record": str(made), "cache_bytes": None}
+
+    def interrupted(_told: object) -> None:
+        (folder / "f").write_text("acknowledged")
+        raise KeyboardInterrupt
+
+    served = core.fs_mount(ssd, folder, options, interrupted, lambda _reason: None)
+    assert served["errors"] == 0 and not served["is_open"]
+    assert '"create"' in made.read_text() or '"make"' in made.read_text()
+    made.unlink()
+
+    def fails(_told: object) -> None:
+        raise OSError("nobody reads it")
+
+    with pytest.raises(OSError, match="nobody reads it"):
+        core.fs_mount(ssd, folder, options, fails, lambda _reason: None)
+    assert not made.exists(), "nobody has asked for what there would be"
+    assert not core.fs_check(ssd, repair=False)["was_recovered"]
 
 
 def test_the_kernel_may_gather_writes(mount: Mounting, folder: Path) -> None:

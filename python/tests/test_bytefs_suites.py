@@ -121,3 +121,5 @@ def test_what_xfstests_asks_of_mount_is_understood() -> None:
     kind, options, rest = posix_mount.split(asked)
     assert (kind, options) == ("fuse.entresol", ["allow_other", "dev", "ro"])
     assert rest == ["entresol:/a b", "/mnt"]
+    asked = ["allow_other", "suid", "rw", "nosuid", "ro", "suid", "dev", "nodev"]
+    assert posix_mount.known(asked) == ["allow_other", "ro", "suid"], "the last one counts"

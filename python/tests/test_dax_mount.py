@@ -294,6 +294,23 @@ def test_the_flag_of_linux_is_the_attribute(drive: Path, tmp_path: Path) -> None
         assert _flags(file) == DAX_FLAG
         fcntl.ioctl(file, SET_FLAGS, struct.pack("L", 0))
         assert os.listxattr(folder / "log") == []
+        # Made in a directory that has it, as ext4 and XFS have it; what is moved keeps its own.
+        (folder / "dir").mkdir()
+        os.setxattr(folder / "dir", "user.entresol.dax", b"all")
+        (folder / "dir" / "inner").mkdir()
+        (folder / "dir" / "inner" / "file").touch()
+        (folder / "dir" / "link").symlink_to("file")
+        (folder / "log").rename(folder / "dir" / "log")
+        attributes = {
+            path.name: os.listxattr(path, follow_symlinks=False)
+            for path in (folder / "dir").rglob("*")
+        }
+        wish = ["user.entresol.dax"]
+        assert attributes == {"inner": wish, "file": wish, "link": [], "log": []}
+        (folder / "part").mkdir()
+        os.setxattr(folder / "part", "user.entresol.dax", b"0-4KiB")
+        (folder / "part" / "file").touch()
+        assert os.listxattr(folder / "part" / "file") == [], "ranges are the directory's own"
 
 
 GET_FLAGS, SET_FLAGS, DAX_FLAG = 0x80086601, 0x40086602, 0x02000000

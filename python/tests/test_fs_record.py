@@ -137,6 +137,18 @@ def test_a_program_that_fails_leaves_no_recording(
         assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupted_program_leaves_no_recording(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    made = tmp_path / "p.rec"
+    code = "import os, signal, sys, time; open(sys.argv[1] + '/f', 'w').write('x'); "
+    code += "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+    done = entresol_command("fs", "record", "-o", made, "--", sys.executable, "-c", code, "{}")
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "entresol: interrupted; nothing was written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_program_that_leaves_a_process_is_told_so(
     entresol_command: Entresol, tmp_path: Path
 ) -> None:

@@ -250,7 +250,8 @@ impl Wanted {
 
 /// Mounts the file system of an image at a directory until Python is interrupted or somebody
 /// unmounts it. `options`, as JSON, say how; `mounted` is told where, as JSON, and `stopped` why,
-/// if nothing can be written any more. What was done, as JSON.
+/// if nothing can be written any more. Where `mounted` fails all ends, and no recording is left;
+/// where it is interrupted, the mount is. What was done, as JSON.
 #[pyfunction]
 fn fs_mount(
     py: Python<'_>,
@@ -273,13 +274,18 @@ fn fs_mount(
     if trace.is_some() {
         mount.look(|fs| fs.keep_dax_trace());
     }
-    mounted.call1((told(&mount).to_string(),))?;
+    // Whoever ends it while it says where it is ends it as later: what was acknowledged is kept.
+    let interruption = mounted.call1((told(&mount).to_string(),)).err();
+    let is_wanted = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
+    let is_in_vain = interruption.as_ref().is_some_and(|error| !is_wanted(error));
     let stopped = stopped.clone().unbind();
     let (ended, interruption) = py.detach(|| {
-        let interruption = watch(&device, &mount, &stopped, trace.as_mut());
+        let watched = || watch(&device, &mount, &stopped, trace.as_mut());
+        let interruption = interruption.or_else(watched);
         let written = trace.as_mut().map_or(Ok(()), |trace| trace.write(&mount));
         let failed = written.err().map(|error| failed(&image, error));
-        (mount.end(DRAIN), interruption.or(failed))
+        let patience = if is_in_vain { Duration::ZERO } else { DRAIN };
+        (mount.end(patience), interruption.or(failed))
     });
     let clock = device.stats().clock;
     let lag = is_paced.then(|| device.below().engine().lag().clone());
@@ -299,7 +305,7 @@ fn fs_mount(
     drop(given_back);
     let closed = py.detach(|| close(device));
     // Of a device that failed at the end too: what programs asked until then is known.
-    if let (Some(path), Some(recorder)) = (record, recorder) {
+    if let (Some(path), Some(recorder)) = (record.filter(|_| !is_in_vain), recorder) {
         let written = py.detach(|| put_in_place(&path, &recorder.recording().text()));
         written.map_err(|error| failed(&path, error))?;
     }
@@ -308,7 +314,7 @@ fn fs_mount(
     }
     closed?;
     match interruption {
-        Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        Some(error) if !is_wanted(&error) => Err(error),
         _ => Ok(json!({
             "requests": served.requests,
             "errors": served.errors,

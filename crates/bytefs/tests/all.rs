@@ -1,5 +1,6 @@
 //! The file system's tests, in one program: it is linked once, and its tests share the cores.
 
+mod behind;
 mod commits;
 mod common;
 mod concurrent;

@@ -92,14 +92,12 @@ def _record(scratch: Path, program: Sequence[str], image: Path | None, output: P
     words = [word.replace(PLACE, str(directory)) for word in program]
 
     def run(_told: Json) -> None:
+        code: int | OSError
         try:
-            codes.append(
-                subprocess.run(
-                    words, env=os.environ | {MOUNT: str(directory)}, check=False
-                ).returncode
-            )
+            environment = os.environ | {MOUNT: str(directory)}
+            code = subprocess.run(words, env=environment, check=False).returncode
         except OSError as error:
-            codes.append(error)
+            code = error
         finally:
             try:
                 unmount(directory, lazy=False)
@@ -108,6 +106,7 @@ def _record(scratch: Path, program: Sequence[str], image: Path | None, output: P
                     f"{words[0]}: has left a process that still has files of the recording open; "
                     "record a program that waits for what it starts."
                 ) from None
+        codes.append(code)
 
     options: Json = {
         "allow_other": False,
@@ -119,6 +118,8 @@ def _record(scratch: Path, program: Sequence[str], image: Path | None, output: P
         "record": str(output.absolute()),
     }
     core.fs_mount(own, directory, options, run, serving.say_stopped(own))
+    if not codes:  # The mount has ended in order, the program has not.
+        raise KeyboardInterrupt
     match codes[0]:
         case OSError() as error:
             raise UserError(f"{words[0]}: {error.strerror}; name a program.") from None

@@ -625,6 +625,10 @@ fn copy_in(
         }
     }
     node.pages.extend(fresh);
+    if node.written_in_order.end != at {
+        node.written_in_order.start = at;
+    }
+    node.written_in_order.end = end;
     node.size = node.size.max(end);
     node.written = Some(caller.now);
     node.keep_for_mapping(reserved);

@@ -1,6 +1,7 @@
 //! A mounted file system.
 
 mod attributes;
+mod behind;
 mod commit;
 mod data;
 mod direct;

@@ -17,7 +17,7 @@ use port::{Acknowledge, Clock, Device, Payload, SharedBlock};
 use units::{ByteAddr, TxId};
 
 /// Pages that are written back together.
-const PAGES: usize = 256;
+pub(super) const PAGES: usize = 256;
 /// Pages that a sync overwrites where they are (the kernel's `min_fsync_blocks`).
 const OVERWRITTEN_MOST: usize = 8;
 
@@ -35,7 +35,7 @@ type PageLine = (ByteAddr, [u8; LINE], u64);
 
 /// How pages go to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
+pub(super) enum How {
     /// By lines where few have changed, by blocks otherwise.
     Usual,
     /// The same; with segments a few pages are overwritten where they are.
@@ -133,40 +133,46 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     }
 
     async fn write_back_as(&self, ino: Ino, how: How) -> Result<(), FsError> {
+        while self.write_back_some(ino, how).await? {}
+        Ok(())
+    }
+
+    /// Writes back the first dirty pages of a file, as many as go together, or does what must be
+    /// done before. Says whether there were some.
+    pub(super) async fn write_back_some(&self, ino: Ino, how: How) -> Result<bool, FsError> {
         self.writable()?;
-        loop {
-            let is_there = self.state().nodes.contains_key(&ino);
-            if is_there {
-                // Its extents may have been forgotten by an operation that was taken back.
-                self.need_regular(ino).await?;
+        let is_there = self.state().nodes.contains_key(&ino);
+        if is_there {
+            // Its extents may have been forgotten by an operation that was taken back.
+            self.need_regular(ino).await?;
+        }
+        let before = {
+            let mut state = self.state();
+            let before = plan(&mut state, ino, how);
+            if let (Before::Plan(plan), Some(pmem)) = (&before, &mut state.pmem) {
+                // Lines survive with their batch, and a sync by the log commits that.
+                if pmem.at == DaxAt::Window || !plan.blocks.is_empty() {
+                    pmem.begin_write_back(ino);
+                }
+                if how == How::ByLines {
+                    pmem.stats.lines += plan.lines_of_pages();
+                }
+                pmem.take_pages(ino, &plan.chosen);
             }
-            let before = {
-                let mut state = self.state();
-                let before = plan(&mut state, ino, how);
-                if let (Before::Plan(plan), Some(pmem)) = (&before, &mut state.pmem) {
-                    // Lines survive with their batch, and a sync by the log commits that.
-                    if pmem.at == DaxAt::Window || !plan.blocks.is_empty() {
-                        pmem.begin_write_back(ino);
-                    }
-                    if how == How::ByLines {
-                        pmem.stats.lines += plan.lines_of_pages();
-                    }
-                    pmem.take_pages(ino, &plan.chosen);
-                }
-                before
-            };
-            match before {
-                Before::Frames => self.renew_frames(ino).await?,
-                Before::Nothing => return Ok(()),
-                Before::Extents => {}
-                Before::Commit(batch) => self.commit_through(batch).await?,
-                Before::Plan(plan) => {
-                    let has_blocks = !plan.blocks.is_empty();
-                    self.carry_out(ino, plan, how == How::InPlace).await?;
-                    self.end_write_back(ino, has_blocks);
-                }
+            before
+        };
+        match before {
+            Before::Frames => self.renew_frames(ino).await?,
+            Before::Nothing => return Ok(false),
+            Before::Extents => {}
+            Before::Commit(batch) => self.commit_through(batch).await?,
+            Before::Plan(plan) => {
+                let has_blocks = !plan.blocks.is_empty();
+                self.carry_out(ino, plan, how == How::InPlace).await?;
+                self.end_write_back(ino, has_blocks);
             }
         }
+        Ok(true)
     }
 
     async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {

@@ -393,6 +393,7 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             self.share.run(write)
         });
         answer_written(reply, done.map(|count| count as u32));
+        self.write_behind(node);
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {

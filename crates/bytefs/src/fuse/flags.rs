@@ -16,6 +16,8 @@ const SET_EXTENDED: u32 = 0x401c_5820;
 const DAX_FLAG: u32 = 0x0200_0000;
 /// `FS_XFLAG_DAX` of `xfs_io`.
 const DAX_EXTENDED: u32 = 0x0000_8000;
+/// What the attribute says where the flag is set.
+pub(super) const DAX_ALL: &[u8] = b"all";
 /// `struct fsxattr`.
 const EXTENDED_SIZE: usize = 28;
 
@@ -63,7 +65,7 @@ impl AskedFlags {
     ) -> Result<Vec<u8>, FsError> {
         let found = fs.get_xattr(ino, DAX_ATTRIBUTE).await;
         let is_there = match found {
-            Ok(value) => value == b"all",
+            Ok(value) => value == DAX_ALL,
             Err(FsError::NoAttribute) => false,
             Err(error) => return Err(error),
         };
@@ -77,7 +79,7 @@ impl AskedFlags {
                 return Ok(told);
             }
             Self::Set { is_dax: true } => {
-                fs.set_xattr(caller, ino, DAX_ATTRIBUTE, b"all", SetXattr::Any)
+                fs.set_xattr(caller, ino, DAX_ATTRIBUTE, DAX_ALL, SetXattr::Any)
                     .await?;
             }
             // Ranges that the attribute asks for are none of the flag's.

@@ -1,19 +1,19 @@
 //! A file system that is mounted, what it does by itself, and how it ends.
 
 use super::below::Below;
-use super::clock::now;
+use super::clock::{Stopwatch, now};
 use super::drive::finish;
 use super::server::Adapter;
 use super::share::{Served, Share};
 use super::teller::Teller;
-use crate::{FsError, Timestamp};
+use crate::{FsError, Ino, Timestamp};
 use fuse::{Manner, MountError, MountPoint, Session, Trust};
 use nix::unistd::{getgid, getuid};
 use port::{Device, Drive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What is older than this is written back. With PERIOD, what was written is on its way to the
 /// device within 5 s: the window that a power cut finds open where nobody synced.
 const OLD: Duration = Duration::from_secs(4);
+/// Files that may wait to be written behind. Those beyond say so again with their next write.
+const WAITING: usize = 64;
 
 /// What programs may do with a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,7 +100,9 @@ where
             });
         }
         let owner = (getuid().as_raw(), getgid().as_raw());
-        let adapter = Adapter::new(share.clone(), teller, owner, terms.writes_back);
+        let (asks, asked) = sync_channel(WAITING);
+        let writes_back = terms.writes_back;
+        let adapter = Adapter::new(share.clone(), teller, owner, writes_back, asks.clone());
         let manner = Manner {
             for_others: terms.for_others,
             read_only: terms.read_only,
@@ -108,7 +112,7 @@ where
         };
         let path = place.path().to_path_buf();
         let started = Session::new(adapter, place, manner).and_then(|session| {
-            let timer = Timer::start(share.clone());
+            let timer = Timer::start(share.clone(), asks, asked);
             let timer = timer.map_err(|error| MountError::System { path, error })?;
             Ok((session, timer))
         });
@@ -195,24 +199,36 @@ fn close<D: Device + Drive>(share: &Share<D>) -> (Option<D>, Option<FsError>) {
     (Some(file_system.into_device()), failure)
 }
 
-/// A thread that writes back what is old.
+/// What the thread that writes back is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// A file is written in order, and is to be written behind.
+    Behind(Ino),
+    /// Nothing any more.
+    End,
+}
+
+/// A thread that writes back what is old, and behind who writes in order.
 struct Timer {
-    /// Closed, it ends the thread.
-    end: Option<Sender<()>>,
+    asks: SyncSender<Task>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Timer {
-    fn start<D>(share: Arc<Share<D>>) -> std::io::Result<Self>
+    fn start<D>(
+        share: Arc<Share<D>>,
+        asks: SyncSender<Task>,
+        asked: Receiver<Task>,
+    ) -> std::io::Result<Self>
     where
         D: Device + Drive + Send + Sync + 'static,
         Below<D>: Send + Sync,
     {
-        let (end, ended) = channel();
         let thread = Builder::new().name("write-back".to_string());
-        let thread = thread.spawn(move || write_back(&share, &ended))?;
+        let again = asks.clone();
+        let thread = thread.spawn(move || write_back(&share, &asked, &again))?;
         Ok(Self {
-            end: Some(end),
+            asks,
             thread: Some(thread),
         })
     }
@@ -220,18 +236,41 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        drop(self.end.take());
+        // A thread that has gone needs no word.
+        let _ = self.asks.send(Task::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn write_back<D: Device + Drive>(share: &Share<D>, ended: &Receiver<()>) {
+fn write_back<D: Device + Drive>(
+    share: &Share<D>,
+    asked: &Receiver<Task>,
+    again: &SyncSender<Task>,
+) {
     let old = i64::try_from(OLD.as_nanos()).unwrap_or(i64::MAX);
-    while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        let before = Timestamp(now().0 - old);
-        // What fails here makes the file system read-only, and it says why.
-        let _ = share.perform(async |fs| fs.flush_old(before).await);
+    // What fails here makes the file system read-only, and it says why.
+    let mut watch = Stopwatch::start();
+    loop {
+        let left = PERIOD.saturating_sub(watch.read());
+        if left.is_zero() {
+            let before = Timestamp(now().0 - old);
+            let _ = share.perform(async |fs| fs.flush_old(before).await);
+            watch = Stopwatch::start();
+            continue;
+        }
+        match asked.recv_timeout(left) {
+            Ok(Task::Behind(ino)) => {
+                let done = share.perform(async |fs| fs.write_behind(ino).await);
+                // Of what came meanwhile nobody has told, for somebody was at it.
+                let is_more = || share.look(|fs| fs.can_write_behind(ino)) == Some(true);
+                if done == Some(Ok(())) && is_more() {
+                    let _ = again.try_send(Task::Behind(ino));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => return,
+        }
     }
 }

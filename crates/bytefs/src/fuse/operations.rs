@@ -6,7 +6,9 @@ use super::answers::SET_ID;
 use super::below::Below;
 use super::clock::of;
 use super::convert::BLOCK;
+use super::flags::DAX_ALL;
 use super::teller::Places;
+use crate::state::pmem::DAX_ATTRIBUTE;
 use crate::{
     Allocate, Attr, Caller, DirEntry, FileKind, FsError, Ino, SetAttr, SetXattr, WriteOptions,
 };
@@ -31,6 +33,8 @@ struct Inherited {
     permissions: u16,
     access: Option<Vec<u8>>,
     default: Option<Vec<u8>>,
+    /// To be in persistent memory, as Linux's flag of DAX is inherited.
+    wish: Option<Vec<u8>>,
 }
 
 /// A file or directory to be made.
@@ -46,15 +50,22 @@ pub(super) struct New<'a> {
     pub is_opened: bool,
 }
 
-/// The list that a directory gives to what is made in it counts instead of the umask (POSIX.1e
+/// What a directory gives to what is made in it: its list counts instead of the umask (POSIX.1e
 /// §23.1.5).
 async fn inherit<D: Device>(fs: &Below<D>, new: &New<'_>) -> Result<Inherited, FsError> {
     let given = optional(fs.get_xattr(new.parent, DEFAULT).await)?;
+    let has_contents = matches!(new.kind, FileKind::Regular | FileKind::Directory);
+    let wish = match has_contents {
+        true => optional(fs.get_xattr(new.parent, DAX_ATTRIBUTE).await)?,
+        false => None,
+    };
+    let wish = wish.filter(|value| value == DAX_ALL);
     let Some(mut list) = given.as_deref().and_then(Acl::parse) else {
         return Ok(Inherited {
             permissions: new.permissions & !(new.umask as u16 & 0o777),
             access: None,
             default: None,
+            wish,
         });
     };
     list.restrict(new.permissions);
@@ -62,6 +73,7 @@ async fn inherit<D: Device>(fs: &Below<D>, new: &New<'_>) -> Result<Inherited, F
         permissions: new.permissions & !0o777 | list.permissions(),
         access: (!list.is_minimal()).then(|| list.bytes()),
         default: given.filter(|_| new.kind == FileKind::Directory),
+        wish,
     })
 }
 
@@ -73,7 +85,7 @@ fn optional<T>(found: Result<T, FsError>) -> Result<Option<T>, FsError> {
     }
 }
 
-/// Makes a file or a directory, with the access lists that it inherits.
+/// Makes a file or a directory, with the access lists that it inherits, and with the flag of DAX.
 pub(super) async fn make<D: Device>(
     fs: &Below<D>,
     caller: &Caller,
@@ -90,11 +102,16 @@ pub(super) async fn make<D: Device>(
                 .await
         }
     }?;
-    for (list_name, list) in [(ACCESS, &inherited.access), (DEFAULT, &inherited.default)] {
-        let Some(list) = list else {
+    let attributes = [
+        (ACCESS, &inherited.access),
+        (DEFAULT, &inherited.default),
+        (DAX_ATTRIBUTE, &inherited.wish),
+    ];
+    for (attribute, value) in attributes {
+        let Some(value) = value else {
             continue;
         };
-        let set = fs.set_xattr(caller, attr.ino, list_name, list, SetXattr::Any);
+        let set = fs.set_xattr(caller, attr.ino, attribute, value, SetXattr::Any);
         if let Err(error) = set.await {
             // Nobody is told of it, and without its list it would allow what that forbids.
             let gone = match new.kind {

@@ -4,6 +4,7 @@ use super::answers::real;
 use super::clock::{Stopwatch, now, system_time};
 use super::convert::{BLOCK, caller, file_type};
 use super::flags::AskedFlags;
+use super::mount::Task;
 use super::open_specials::OpenSpecials;
 use super::operations::{self, New, make};
 use super::share::Share;
@@ -15,6 +16,7 @@ use port::{Device, Drive};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 /// The kernel's side of a file system.
 pub(super) struct Adapter<D: Device> {
@@ -23,6 +25,8 @@ pub(super) struct Adapter<D: Device> {
     teller: Box<dyn Teller<D>>,
     owner: (u32, u32),
     since: Timestamp,
+    /// The thread that writes back.
+    asks: SyncSender<Task>,
     pub writes_back: bool,
     /// The kernel decides what goes past its cache.
     pub kernel_decides: bool,
@@ -34,6 +38,7 @@ impl<D: Device + Drive> Adapter<D> {
         teller: Box<dyn Teller<D>>,
         owner: (u32, u32),
         writes_back: bool,
+        asks: SyncSender<Task>,
     ) -> Self {
         Self {
             share,
@@ -41,8 +46,18 @@ impl<D: Device + Drive> Adapter<D> {
             teller,
             owner,
             since: now(),
+            asks,
             writes_back,
             kernel_decides: writes_back,
+        }
+    }
+
+    /// Has a file written behind that was just written to, if that is of use.
+    pub fn write_behind(&self, node: INodeNo) {
+        let Ok(ino) = real(node) else { return };
+        if self.share.look(|fs| fs.can_write_behind(ino)) == Some(true) {
+            // Who finds no place asks again with the next write.
+            let _ = self.asks.try_send(Task::Behind(ino));
         }
     }
 

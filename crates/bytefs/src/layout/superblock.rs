@@ -91,6 +91,12 @@ impl Personality {
         matches!(self, Self::NovaLike)
     }
 
+    /// Whether what is written in order goes to the device before it must. The competitors leave
+    /// it to the clock, as the kernel does while little of its memory is dirty.
+    pub const fn writes_behind(self) -> bool {
+        matches!(self, Self::ByteFs | Self::ByteFsLog | Self::ByteFsDual)
+    }
+
     /// Whether lines of contents may go with a batch.
     pub const fn writes_data_bytes(self) -> bool {
         matches!(self, Self::ByteFs | Self::PmfsLike)

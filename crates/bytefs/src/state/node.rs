@@ -110,6 +110,8 @@ pub(crate) struct Node {
     pub persisted: u64,
     /// Behind the last read, to see whether the next one goes on there.
     pub read_end: u64,
+    /// What the last writes have written, each of which went on where the one before ended.
+    pub written_in_order: Range<u64>,
     /// Pages that are on their way from the device, and where to wait for them.
     pub coming: Vec<(Range<u64>, Gate)>,
 }
@@ -134,6 +136,7 @@ impl Node {
             posted: 0,
             persisted: 0,
             read_end: 0,
+            written_in_order: 0..0,
             coming: Vec::new(),
         }
     }

@@ -8,6 +8,7 @@ use crate::durable::{Durable, LoggedLine, WriteOrder};
 use crate::ftl::{self, UnsoundTables};
 use crate::log::TX_LOG_ENTRY;
 use crate::platform::BufferId;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 use units::{FrameId, LineMask, LogSlot, Lpa};
@@ -120,10 +121,13 @@ impl CheckedTables {
         let flash = flash.map_err(UnsoundState::Flash)?;
         let pages = flash.logical_page_count();
         let lines = lines(config, durable, pages, judge)?;
-        let mut orders = lines.iter().map(|(_, logged)| logged.order).collect();
+        let mut orders = Orders {
+            lines: &lines,
+            buffers: BTreeSet::new(),
+        };
         check_buffers(config, durable, (pages, &mut orders), judge)?;
         let of_frames = check_frames(config, durable, (pages, &orders), judge)?;
-        if let Some(last) = of_frames.max(orders.last().copied())
+        if let Some(last) = of_frames.max(orders.last())
             && !last.has_room()
         {
             judge(UnsoundState::NoLaterOrder(last))?;
@@ -136,6 +140,25 @@ impl CheckedTables {
     }
 }
 
+/// Write orders of what has been checked: of millions of lines, which are sorted already, and of
+/// some buffers.
+struct Orders<'a> {
+    lines: &'a [(LogSlot, LoggedLine)],
+    buffers: BTreeSet<WriteOrder>,
+}
+
+impl Orders<'_> {
+    fn contain(&self, order: WriteOrder) -> bool {
+        let found = self.lines.binary_search_by_key(&order, |line| line.1.order);
+        found.is_ok() || self.buffers.contains(&order)
+    }
+
+    fn last(&self) -> Option<WriteOrder> {
+        let of_lines = self.lines.last().map(|line| line.1.order);
+        of_lines.max(self.buffers.last().copied())
+    }
+}
+
 fn lines<D: Durable>(
     config: &ControllerConfig,
     durable: &D,
@@ -144,7 +167,8 @@ fn lines<D: Durable>(
 ) -> Result<Vec<(LogSlot, LoggedLine)>, UnsoundState> {
     let slots = 2 * config.ssd.log.half_slot_count();
     let page_lines = config.geometry.unit_size.line_count();
-    let mut lines = Vec::new();
+    // Millions: to look twice takes less than to find room for more of them again and again.
+    let mut lines = Vec::with_capacity(durable.logged().count());
     for (slot, logged) in durable.logged() {
         if u64::from(slot.get()) >= slots {
             judge(UnsoundState::NoSuchSlot(slot))?;
@@ -163,21 +187,21 @@ fn lines<D: Durable>(
     Ok(lines)
 }
 
-/// `orders`: those of what has been checked, in ascending order.
+/// Adds the orders of buffers.
 fn check_buffers<D: Durable>(
     config: &ControllerConfig,
     durable: &D,
-    (pages, orders): (u64, &mut Vec<WriteOrder>),
+    (pages, orders): (u64, &mut Orders<'_>),
     judge: Judge<'_>,
 ) -> Result<(), UnsoundState> {
     for (buffer, page) in durable.buffered() {
         if page.lpa.get() >= pages || buffer.get() >= config.ssd.buffers {
             judge(UnsoundState::NoSuchBuffer(buffer, page.lpa))?;
         }
-        match orders.binary_search(&page.order) {
-            Err(at) => orders.insert(at, page.order),
-            Ok(_) => judge(UnsoundState::BufferAtOnce(buffer, page.order))?,
+        if orders.contain(page.order) {
+            judge(UnsoundState::BufferAtOnce(buffer, page.order))?;
         }
+        orders.buffers.insert(page.order);
     }
     Ok(())
 }
@@ -186,7 +210,7 @@ fn check_buffers<D: Durable>(
 fn check_frames<D: Durable>(
     config: &ControllerConfig,
     durable: &D,
-    (pages, orders): (u64, &[WriteOrder]),
+    (pages, orders): (u64, &Orders<'_>),
     judge: Judge<'_>,
 ) -> Result<Option<WriteOrder>, UnsoundState> {
     let page = config.geometry.unit_size;
@@ -202,7 +226,7 @@ fn check_frames<D: Durable>(
         if kept.lpa.get() >= pages || !has_place {
             judge(UnsoundState::NoSuchFrame(frame, kept.lpa))?;
         }
-        if orders.binary_search(&kept.order).is_ok() {
+        if orders.contain(kept.order) {
             judge(UnsoundState::FrameAtOnce(frame, kept.order))?;
         }
         of_frames.push((kept.order, frame));
