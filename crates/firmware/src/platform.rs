@@ -393,9 +393,9 @@ pub trait Platform {
     /// `Controller::on_nand_done`, or `Controller::on_nand_failed`, with the tag.
     fn nand(&mut self, at: Time, command: NandCommand);
 
-    /// Somebody waits for this line of what the operation with this tag reads, which was handed over
-    /// before. Flash that can bring it before the others does (`nand.transfer`), and says so with
-    /// `Controller::on_lines`; the end of the operation says that all lines are there.
+    /// Somebody waits for this line of what the operation with this tag reads, which was handed
+    /// over before. Flash that can bring it before the others does (`nand.transfer`), and says so
+    /// with `Controller::on_lines`; the end of the operation says that all lines are there.
     #[inline]
     fn wants(&mut self, tag: NandTag, line: LineInPage) {
         let _ = (tag, line);
