@@ -31,8 +31,8 @@ units::parameters! {
         channel_bandwidth: BytesPerSec, "1MB/s to 1000GB/s, or unlimited",
             "our choice (D17), the paper gives none: 2.4GB/s, 8 bits at 2400 MT/s, ONFI 5.0";
         /// What a page that is read goes over the bus as: a whole `page`, buses in the order in
-        /// which dies ask for them; or `wanted_first`: the codewords that somebody waits for, before
-        /// everything else on the bus, and what is left of the page behind.
+        /// which dies ask for them; or `wanted_first`: the codewords that somebody waits for before
+        /// all else on the bus, and what is left of the page behind.
         transfer: Transfer, "page or wanted_first",
             "our switch: docs/own-design.md; the paper reads pages";
         /// What the controller corrects at a time, and a part of a page that it can use alone.
