@@ -56,7 +56,7 @@ fn run<I: LogIndex>(seed: u64, activity: &mut Activity) {
     if !seed.is_multiple_of(3) && has_halves && config.ssd.cache.policy != CachePolicy::None {
         config.ssd.log.takes = LogTakes::Absent;
     }
-    if seed % 4 == 0 {
+    if seed.is_multiple_of(4) {
         (config.ssd.fill, config.ssd.fill_buffers) = (Fill::Buffered, 1 + seed as u32 % 12);
     }
     if seed % 4 == 2 && config.ssd.cache.policy != CachePolicy::None {
