@@ -176,11 +176,13 @@ fn carry(wishes: &[Wish]) -> Vec<(Option<u64>, u64)> {
                     true => wanted.push_back(read),
                     false => others.push_back(read),
                 }
-            } else if is_here[read] && on_bus != Some(read) && is_wanted(read, when, now_sent) {
-                if let Some(place) = others.iter().position(|other| *other == read) {
-                    others.remove(place);
-                    wanted.push_back(read);
-                }
+            } else if is_here[read]
+                && on_bus != Some(read)
+                && is_wanted(read, when, now_sent)
+                && let Some(place) = others.iter().position(|other| *other == read)
+            {
+                others.remove(place);
+                wanted.push_back(read);
             }
         }
         comings.peek().map(|(when, ..)| *when)
