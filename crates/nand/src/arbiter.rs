@@ -143,11 +143,16 @@ impl Nand {
     }
 
     /// A command is submitted: its way over the bus lies before it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_submitted(&mut self, id: OpId) {
-        let Some(arbiter) = self.arbiter.as_mut() else {
-            return;
-        };
+        if self.arbiter.is_some() {
+            self.begin_way(id);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_way(&mut self, id: OpId) {
+        let arbiter = self.arbiter.as_mut().expect("buses have queues");
         let command = self.slab[id].command;
         let progress = arbiter.of(command.tag);
         assert!(progress.op.is_none(), "a tag names one command at a time");
@@ -167,6 +172,7 @@ impl Nand {
     }
 
     /// The unit's command asks for the bus of its channel.
+    #[inline(never)]
     pub(crate) fn ask_bus(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
         let is_wanted = self.queue(now, (unit, id), false);
         if is_wanted {
@@ -253,6 +259,7 @@ impl Nand {
 
     /// A transfer has ended, of a whole or of a part; the next one begins. Says whether the whole
     /// is over, and what has come of a read of which somebody waits for a part.
+    #[inline(never)]
     pub(crate) fn end_transfer(
         &mut self,
         now: Time,

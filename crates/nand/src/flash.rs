@@ -330,7 +330,7 @@ impl Nand {
         self.enter(now, unit, phase, end, events);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         now: Time,

@@ -108,6 +108,7 @@ impl<I: LogIndex> Controller<I> {
         self.evict(lpa, frame);
     }
 
+    #[inline(always)]
     fn evict(&mut self, lpa: Lpa, frame: FrameId) {
         self.hot_pages.left(lpa, self.cache.accesses(frame));
         let was_useless = self.cache.evict(frame);
@@ -278,6 +279,7 @@ impl<I: LogIndex> Controller<I> {
     ///
     /// What is in the frame in a newer version stays, and whoever asks for a line that is logged
     /// is served from the log: nothing is merged before all of the page is there.
+    #[inline(never)]
     pub fn on_lines<P: Platform>(
         &mut self,
         now: Time,
@@ -369,6 +371,7 @@ impl<I: LogIndex> Controller<I> {
         }
     }
 
+    #[inline(always)]
     fn answer_waiter<P: Platform>(
         &mut self,
         now: Time,
