@@ -140,6 +140,36 @@ fn debt_is_in_frames_or_in_the_log() {
     }
 }
 
+/// A window in which blocks are filled faster than they are collected owes that.
+#[test]
+fn debt_is_in_blocks_that_are_not_collected() {
+    let owed = |t_bers: &str| {
+        let dies = [
+            "nand.chips_per_channel=1",
+            "nand.dies_per_chip=1",
+            "nand.blocks_per_plane=192",
+        ];
+        let settings = [&SETTINGS[..], &dies, &[t_bers]].concat();
+        let run = prepare(&mixed(4, 4_096, 20_000, 1), "demo", "base-cssd", &settings);
+        let misses = Misses::of(&run, &format!("gc-{t_bers}"));
+        let found = steady(&run, &misses, windows(1, 0, 40_000));
+        let debt = &found["windows"][0]["debt"];
+        let of = |end: &str, name: &str| debt[end][name].as_u64().unwrap();
+        // The pass collects at once, and the window begins with nothing owed.
+        assert_eq!(of("begin", "gc_erased_blocks"), 0, "{debt}");
+        assert!(of("end", "pay_ps") >= of("end", "gc_pay_ps"), "{debt}");
+        (of("end", "gc_erased_blocks"), of("end", "gc_pay_ps"))
+    };
+    // All four dies erase at once.
+    let (blocks, pays) = owed("nand.t_bers=100ms");
+    assert!(
+        blocks > 0 && pays >= blocks * 25_000_000_000,
+        "{blocks} {pays}"
+    );
+    let (blocks, pays) = owed("nand.t_bers=1ns");
+    assert!(blocks > 0 && pays < 25_000_000_000, "{blocks} {pays}");
+}
+
 /// Host DRAM as a page cache has its pages come and go as moved pages do, and owes those that were
 /// written.
 #[test]

@@ -1,4 +1,5 @@
-//! What the device still owes the flash: writes that it has acknowledged and not programmed.
+//! What the device still owes the flash: writes that it has acknowledged and not programmed, and
+//! blocks that it has filled and not collected.
 
 use super::Controller;
 use crate::back_end::Job;
@@ -19,12 +20,22 @@ pub struct Owed {
     pub pages: u64,
     /// Of these, pages that would have to be read first: logged in part, and not cached.
     pub reads: u64,
+    /// Pages that GC moves until it rests, if nothing more were written.
+    pub gc_moves: u64,
+    /// Blocks that it erases.
+    pub gc_erases: u64,
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// What is owed. Looks at every frame, buffer and logged line.
+    /// What is owed. Looks at every frame, buffer and logged line, and at every block of dies that
+    /// collect.
     pub fn owed(&self) -> Owed {
-        let mut owed = Owed::default();
+        let gc = self.back_end.ftl().gc_owed();
+        let mut owed = Owed {
+            gc_moves: gc.moves,
+            gc_erases: gc.erases,
+            ..Owed::default()
+        };
         for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {
             let is_dirty = self.cache.page_in(frame).is_some() && self.cache.is_dirty(frame);
             owed.dirty_frames += u64::from(is_dirty);

@@ -199,6 +199,11 @@ impl Allocator {
     pub(super) fn free_blocks(&self, die: DieId) -> usize {
         self.dies[die.index()].free.len()
     }
+    /// Units that the block which GC of a die writes still takes.
+    pub(super) fn gc_room(&self, die: DieId) -> u32 {
+        let open = self.dies[die.index()].gc_open;
+        open.map_or(0, |open| self.geometry.units_per_block - open.next)
+    }
     /// Blocks of the device that are not erased.
     pub(super) fn used_block_count(&self) -> u32 {
         self.geometry.block_count() - self.free_block_count

@@ -9,6 +9,7 @@
 mod buffers;
 mod gathering;
 pub mod greedy;
+mod owed;
 mod relocation;
 
 use super::allocator::{BlockState, units_that_count};
@@ -247,26 +248,29 @@ impl<M: Mapping> Ftl<M> {
         if !self.wants_gc(die) {
             return false;
         }
-        let gainful = units_that_count(&self.geometry);
-        let (allocator, mapping) = (&self.allocator, &self.mapping);
-        let candidates = (0..self.geometry.blocks_per_die()).filter_map(|nth| {
-            let block = self.geometry.block_on(die, nth);
-            let state = allocator.block(block);
-            let valid = mapping.valid_count(block);
-            let is_full = state.state == BlockState::Full && !state.is_condemned;
-            (is_full && state.programs == 0 && valid < gainful).then_some(Candidate {
-                block,
-                valid,
-                wear: state.wear,
-            })
-        });
-        let Some(chosen) = Greedy.choose(candidates) else {
+        let Some(chosen) = Greedy.choose(self.candidates(die)) else {
             self.gc.collectors[die.index()].quota = 0;
             return false;
         };
         self.stats.gc_victims += 1;
         self.begin_victim(die, chosen.block);
         true
+    }
+
+    /// Blocks of the die of which something would be gained.
+    fn candidates(&self, die: DieId) -> impl Iterator<Item = Candidate> + '_ {
+        let gainful = units_that_count(&self.geometry);
+        (0..self.geometry.blocks_per_die()).filter_map(move |nth| {
+            let block = self.geometry.block_on(die, nth);
+            let state = self.allocator.block(block);
+            let valid = self.mapping.valid_count(block);
+            let is_full = state.state == BlockState::Full && !state.is_condemned;
+            (is_full && state.programs == 0 && valid < gainful).then_some(Candidate {
+                block,
+                valid,
+                wear: state.wear,
+            })
+        })
     }
 
     /// The die collects the block from now on.

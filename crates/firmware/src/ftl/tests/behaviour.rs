@@ -81,6 +81,58 @@ fn every_gc_program_follows_a_gc_read_and_every_victim_is_erased() {
     assert!(stats.gc_reads <= stats.gc_programs + stats.gc_drops);
 }
 
+/// With a host that has ended, GC does what it owes and nothing else.
+#[test]
+fn gc_does_what_it_owes() {
+    let (mut owed_before_it_began, mut owing, mut different) = (0, 0, 0);
+    for (seed, gc) in [
+        (11, GcKind::Incremental),
+        (12, GcKind::Incremental),
+        (13, GcKind::Bulk),
+    ] {
+        let config = FtlConfig {
+            gc,
+            gc_bulk_blocks: 12,
+            ..testing::config()
+        };
+        let mut bench = Bench::new(implicit(&config), &config, seed);
+        for _ in 0..300 {
+            (0..40).for_each(|_| bench.step());
+            while !bench.pending.is_empty() {
+                bench.finish();
+            }
+            let owed = bench.ftl.gc_owed();
+            let (mut moving, mut erasing, mut begun) = (0, 0, 0);
+            for operation in bench.ftl.operations.iter() {
+                match operation {
+                    Operation::GcProgram { .. } => moving += 1,
+                    Operation::Erase { .. } => erasing += 1,
+                    _ => {}
+                }
+            }
+            for (victim, _) in bench.ftl.gc.victims() {
+                begun += u64::from(bench.ftl.mapping.valid_count(victim));
+            }
+            let before = *bench.ftl.stats();
+            drain(&mut bench);
+            let after = bench.ftl.stats();
+            let moved = after.gc_programs - before.gc_programs + moving;
+            let erased = after.erases - before.erases + erasing;
+            let differs = (owed.moves, owed.erases) != (moved, erased);
+            different += u64::from(differs);
+            assert_eq!(bench.ftl.gc_owed(), Default::default());
+            owing += u64::from(owed.erases > 0);
+            owed_before_it_began += u64::from(owed.moves > begun);
+        }
+    }
+    assert!(
+        owing > 100 && owed_before_it_began > 20,
+        "{owing} {owed_before_it_began}"
+    );
+    // What is in flight may make another block the best victim.
+    assert!(different * 50 < owing, "{different} of {owing}");
+}
+
 /// The most operations that GC of a die had in flight in a run.
 fn most_gc_in_flight(gc_pages: u32, gc_foreground_pages: u32) -> u32 {
     let config = FtlConfig {
