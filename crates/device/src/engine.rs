@@ -109,8 +109,9 @@ impl DeviceEngine {
             wanted: page.bytes() * frames,
             error,
         })?;
-        let mut logged = Logged::of(&image.tables);
-        let next_transaction = recovery::first_free_transaction(&image.tables, logged);
+        // What is looked at here the controller looks at too: memory that is found once.
+        let mut logged = Logged::of(&image.view);
+        let next_transaction = recovery::first_free_transaction(&image.view, logged);
         let mut tables = image.tables;
         let dram = image.path.join(Role::Dram.file_name());
         if tables.incoming().is_some() {

@@ -46,12 +46,12 @@ pub trait LogIndex {
     fn remove_page(&mut self, lpa: Lpa) -> bool;
     /// The first page at or after `cursor` in the order of the index; moves `cursor` past it.
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa>;
-    /// Of pages that it keeps together, however they come and go, a number: filled by one number
-    /// behind the other it looks the same from outside, and is filled faster. None if the order in
-    /// which pages come shows.
-    #[inline]
-    fn region(&self, _lpa: Lpa) -> Option<usize> {
-        None
+    /// Inserts lines of an empty index, each behind those that it is newer than. Tells of slots that
+    /// were replaced, in any order.
+    fn fill(&mut self, lines: impl Iterator<Item = Placed> + Clone, replaced: impl FnMut(LogSlot)) {
+        lines
+            .filter_map(|(lpa, line, slot)| self.insert(lpa, line, slot))
+            .for_each(replaced);
     }
     /// Pages with a logged line.
     fn page_count(&self) -> usize;
@@ -66,6 +66,9 @@ pub trait LogIndex {
     /// Bytes that it holds, whether in use or kept for later.
     fn memory_held(&self) -> u64;
 }
+
+/// A line and its place in the log.
+pub type Placed = (Lpa, LineInPage, LogSlot);
 
 /// How far a scan of the index has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -74,6 +74,29 @@ impl<I: LogIndex> Tried<I> {
         }
     }
 
+    /// An empty index gets all lines at once.
+    fn fill(&mut self, steps: Vec<Step>) {
+        let (mut lines, mut replaced) = (Vec::new(), Vec::new());
+        for (page, line, action) in steps {
+            let page = lpa(page);
+            for line in line..64.min(line + 1 + u16::from(action) / 4) {
+                let slot = self.next_slot;
+                self.next_slot += self.stride;
+                lines.push((Lpa::new(page), LineInPage::new(line), LogSlot::new(slot)));
+                replaced.extend(self.model.insert((page, line), slot));
+                if !self.order.contains(&page) {
+                    self.order.push(page);
+                }
+            }
+        }
+        let mut told = Vec::new();
+        let tell = |slot: LogSlot| told.push(slot.get());
+        self.index.fill(lines.iter().copied(), tell);
+        told.sort_unstable();
+        replaced.sort_unstable();
+        assert_eq!(told, replaced);
+    }
+
     fn compare(&self) {
         for page in (0..12).map(lpa) {
             let mut lines: Vec<_> = self
@@ -139,6 +162,16 @@ fn compare_halves<I: LogIndex>(newer: Vec<Step>, older: Vec<Step>) {
     }
 }
 
+/// An index that has its first lines at once.
+fn filled<I: LogIndex>(lines: Vec<Step>, then: Vec<Step>, stride: u32) {
+    let mut tried = Tried::<I>::new(stride);
+    tried.fill(lines);
+    tried.compare();
+    then.into_iter().for_each(|step| tried.step(step));
+    tried.compare();
+    tried.empty();
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0u64..12, 0u16..64, 0u8..40), 1..600)
 }
@@ -170,6 +203,12 @@ proptest! {
             prop_assert_eq!(tried.scanned(), tried.order.clone());
             tried.empty();
         }
+    }
+
+    #[test]
+    fn an_index_that_was_filled_at_once_behaves_as_any(lines in steps(), then in steps(), stride in 1u32..=2) {
+        filled::<TwoLevelHash>(lines.clone(), then.clone(), stride);
+        filled::<SkipList>(lines, then, stride);
     }
 
     #[test]

@@ -12,12 +12,13 @@
 
 mod chunks;
 mod compare;
+mod fill;
 mod lanes;
 mod nodes;
 #[cfg(test)]
 mod tests;
 
-use super::{IndexCursor, LogIndex};
+use super::{IndexCursor, LogIndex, Placed};
 use chunks::{ChunkLists, List};
 use core::hint::select_unpredictable;
 use nodes::{MOST_PAGES, Nodes, Place};
@@ -181,8 +182,8 @@ impl LogIndex for SkipList {
         None
     }
 
-    fn region(&self, lpa: Lpa) -> Option<usize> {
-        Some(self.split(lpa).0)
+    fn fill(&mut self, lines: impl Iterator<Item = Placed> + Clone, replaced: impl FnMut(LogSlot)) {
+        self.fill_by_page(lines, replaced);
     }
 
     fn page_count(&self) -> usize {

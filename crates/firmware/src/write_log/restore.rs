@@ -1,17 +1,8 @@
 //! The log after a power cut: the indexes of both halves, from the lines that count.
-//!
-//! Lines come in the order of their writes, which is no order of pages: each one put where it
-//! belongs would wait for the memory of its own page. So an index that keeps neighbouring pages
-//! together gets the lines of one region behind those of the other.
 
 use super::WriteLog;
 use crate::log_index::LogIndex;
-use alloc::vec;
-use alloc::vec::Vec;
 use units::{LineInPage, LogSlot, Lpa};
-
-/// A line of a half: of which page, where.
-type Placed = (Lpa, LogSlot, LineInPage);
 
 impl<I: LogIndex> WriteLog<I> {
     /// Puts lines back that survived a power cut, in the order of their writes: the half of the
@@ -23,54 +14,23 @@ impl<I: LogIndex> WriteLog<I> {
     ) {
         let second = self.halves[1].first_slot;
         let half_of = |slot: LogSlot| usize::from(slot.get() >= second);
-        for (slot, ..) in lines.clone() {
+        // Among which of all lines those of each half are.
+        let mut spans = [(usize::MAX, 0); 2];
+        for (nth, (slot, ..)) in lines.clone().enumerate() {
             self.active = half_of(slot);
             let half = &mut self.halves[self.active];
             half.used = half.used.max(slot.get() - half.first_slot + 1);
+            let (first, end) = &mut spans[self.active];
+            (*first, *end) = (nth.min(*first), nth + 1);
         }
         for (number, half) in self.halves.iter_mut().enumerate() {
-            let of_half = lines.clone().filter(|(slot, ..)| half_of(*slot) == number);
-            let placed = of_half.map(|(slot, lpa, line)| (lpa, slot, line));
-            let sorted = by_region(placed.clone(), &half.index);
-            let mut put = |(lpa, slot, line): Placed| half.index.insert(lpa, line, slot);
-            match sorted {
-                Some(sorted) => sorted
-                    .into_iter()
-                    .filter_map(&mut put)
-                    .for_each(&mut replaced),
-                None => placed.filter_map(&mut put).for_each(&mut replaced),
-            }
+            let (first, end) = spans[number];
+            let span = lines.clone().skip(first).take(end.saturating_sub(first));
+            let of_half = span.filter(|(slot, ..)| half_of(*slot) == number);
+            let placed = of_half.map(|(slot, lpa, line)| (lpa, line, slot));
+            half.index.fill(placed, &mut replaced);
         }
     }
-}
-
-/// The lines region by region, those of each in the order in which they come. None where that
-/// order is to be seen in the index.
-fn by_region<I: LogIndex>(
-    lines: impl Iterator<Item = Placed> + Clone,
-    index: &I,
-) -> Option<Vec<Placed>> {
-    let mut counts: Vec<usize> = Vec::new();
-    for (lpa, ..) in lines.clone() {
-        let region = index.region(lpa)?;
-        if region >= counts.len() {
-            counts.resize(region + 1, 0);
-        }
-        counts[region] += 1;
-    }
-    // Where the next line of each region goes.
-    let mut next = 0;
-    for count in &mut counts {
-        next += core::mem::replace(count, next);
-    }
-    let nothing = (Lpa::new(0), LogSlot::new(0), LineInPage::new(0));
-    let mut sorted = vec![nothing; next];
-    for line in lines {
-        let at = &mut counts[index.region(line.0)?];
-        sorted[*at] = line;
-        *at += 1;
-    }
-    Some(sorted)
 }
 
 #[cfg(test)]
@@ -78,6 +38,7 @@ mod tests {
     use super::*;
     use crate::config::LogMode;
     use crate::log_index::{IndexCursor, SkipList, TwoLevelHash};
+    use alloc::vec::Vec;
     use units::{PageSize, Stream};
 
     const HALF: u32 = 500;

@@ -11,6 +11,7 @@
 
 use super::super::blocks::{Block, Blocks};
 use super::super::line::Line;
+use alloc::vec::Vec;
 use core::ops::Range;
 use units::{LineInPage, LogSlot};
 use wide::i32x8;
@@ -238,6 +239,33 @@ impl ChunkLists {
     pub(super) fn create(&mut self, line: LineInPage, slot: LogSlot) -> List {
         let list = self.take(1);
         self.block_mut(list)[0] = self.code(line.get(), self.number_of(slot), false);
+        list
+    }
+
+    /// The list of a page with these lines, in ascending order, each once. What `codes` has does
+    /// not matter: it is memory for those of the list.
+    pub(super) fn of_lines(
+        &mut self,
+        lines: &[(LineInPage, LogSlot)],
+        codes: &mut Vec<u32>,
+    ) -> List {
+        codes.clear();
+        // The line and the slot that would continue the last chunk, and whether it is a run.
+        let (mut next, mut is_run) = (None, false);
+        for (line, slot) in lines {
+            let (line, slot) = (line.get(), self.number_of(*slot));
+            let continues = next == Some((line, slot));
+            if continues && is_run {
+                // The last line of a run has a code of its own, and those between have none.
+                codes.pop();
+            } else if let Some(first) = codes.last_mut().filter(|_| continues) {
+                *first |= 1;
+            }
+            codes.push(self.code(line, slot, false));
+            (next, is_run) = (Some((line + 1, slot + 1)), continues);
+        }
+        let list = self.take(codes.len());
+        self.block_mut(list)[..codes.len()].copy_from_slice(codes);
         list
     }
 
