@@ -46,8 +46,8 @@ pub trait LogIndex {
     fn remove_page(&mut self, lpa: Lpa) -> bool;
     /// The first page at or after `cursor` in the order of the index; moves `cursor` past it.
     fn next_page(&self, cursor: &mut IndexCursor) -> Option<Lpa>;
-    /// Inserts lines of an empty index, each behind those that it is newer than. Tells of slots that
-    /// were replaced, in any order.
+    /// Inserts lines into an empty index, each behind those that it is newer than. Tells of slots
+    /// that were replaced, in any order.
     fn fill(&mut self, lines: impl Iterator<Item = Placed> + Clone, replaced: impl FnMut(LogSlot)) {
         lines
             .filter_map(|(lpa, line, slot)| self.insert(lpa, line, slot))
