@@ -24,6 +24,10 @@ from entresol import core
 from entresol.cli import main
 from entresol.execution import executor
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores it, and with it all that the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -57,11 +61,6 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(executor, "Processes", InProcess)
     yield
     fake_core.reset()
-
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell's background job ignores it, and with it all that the tests start and interrupt.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
