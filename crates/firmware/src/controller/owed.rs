@@ -1,5 +1,5 @@
 //! What the device still owes the flash: writes that it has acknowledged and not programmed, and
-//! blocks that it has filled and not collected.
+//! room that it has written into and not collected.
 
 use super::Controller;
 use crate::back_end::Job;
@@ -20,20 +20,21 @@ pub struct Owed {
     pub pages: u64,
     /// Of these, pages that would have to be read first: logged in part, and not cached.
     pub reads: u64,
-    /// Pages that GC moves until it rests, if nothing more were written.
-    pub gc_moves: u64,
-    /// Blocks that it erases.
-    pub gc_erases: u64,
+    /// Pages that GC would move until each die has the most room that it ever has at rest.
+    pub gc_moved: u64,
+    /// Pages of the blocks that it would erase for that, of the last one what is wanted of it:
+    /// less `gc_moved` it is the room that is lacking.
+    pub gc_erased: u64,
 }
 
 impl<I: LogIndex> Controller<I> {
-    /// What is owed. Looks at every frame, buffer and logged line, and at every block of dies that
-    /// collect.
+    /// What is owed. Looks at every frame, buffer and logged line, and at every block of dies
+    /// that lack room.
     pub fn owed(&self) -> Owed {
         let gc = self.back_end.ftl().gc_owed();
         let mut owed = Owed {
-            gc_moves: gc.moves,
-            gc_erases: gc.erases,
+            gc_moved: gc.moved,
+            gc_erased: gc.erased,
             ..Owed::default()
         };
         for frame in (0..self.cache.frame_count()).map(FrameId::from_index) {

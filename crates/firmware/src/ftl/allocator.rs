@@ -199,10 +199,12 @@ impl Allocator {
     pub(super) fn free_blocks(&self, die: DieId) -> usize {
         self.dies[die.index()].free.len()
     }
-    /// Units that the block which GC of a die writes still takes.
-    pub(super) fn gc_room(&self, die: DieId) -> u32 {
-        let open = self.dies[die.index()].gc_open;
-        open.map_or(0, |open| self.geometry.units_per_block - open.next)
+    /// Units that the erased blocks of a die and those that it writes still take.
+    pub(super) fn room(&self, die: DieId) -> u32 {
+        let die = &self.dies[die.index()];
+        let left = |open: &Open| self.geometry.units_per_block - open.next;
+        let in_open: u32 = die.host_open.iter().chain(&die.gc_open).map(left).sum();
+        die.free.len() as u32 * self.geometry.units_per_block + in_open
     }
     /// Blocks of the device that are not erased.
     pub(super) fn used_block_count(&self) -> u32 {

@@ -259,13 +259,20 @@ impl<M: Mapping> Ftl<M> {
 
     /// Blocks of the die of which something would be gained.
     fn candidates(&self, die: DieId) -> impl Iterator<Item = Candidate> + '_ {
+        let is_at_rest = |it: &Candidate| self.allocator.block(it.block).programs == 0;
+        self.candidates_at_rest(die).filter(is_at_rest)
+    }
+
+    /// The same when what is being programmed has been: of that all is valid.
+    fn candidates_at_rest(&self, die: DieId) -> impl Iterator<Item = Candidate> + '_ {
         let gainful = units_that_count(&self.geometry);
         (0..self.geometry.blocks_per_die()).filter_map(move |nth| {
             let block = self.geometry.block_on(die, nth);
             let state = self.allocator.block(block);
-            let valid = self.mapping.valid_count(block);
+            let programs = u32::from(state.programs) * self.geometry.units_per_page;
+            let valid = self.mapping.valid_count(block) + programs;
             let is_full = state.state == BlockState::Full && !state.is_condemned;
-            (is_full && state.programs == 0 && valid < gainful).then_some(Candidate {
+            (is_full && valid < gainful).then_some(Candidate {
                 block,
                 valid,
                 wear: state.wear,

@@ -1,5 +1,5 @@
-//! What a design owes: bytes that are dirty and blocks that are not collected, and what it would
-//! take to pay for them.
+//! What a design owes: bytes that are dirty and room that is not collected, and what it would take
+//! to pay for them.
 
 use crate::config::Config;
 use crate::fabric::Fabric;
@@ -40,7 +40,7 @@ impl Debt {
         let device = self.device;
         let host_pages = self.host_pages * host_page / page;
         let dirty = pay(config, device.pages, device.reads, amplified);
-        let gc = time_of(config, device.gc_moves, device.gc_moves, device.gc_erases);
+        let gc = time_of(config, device.gc_moved, device.gc_moved, device.gc_erased);
         json!({
             "frame_bytes": device.dirty_frames * page,
             "buffer_bytes": device.buffered * page,
@@ -49,8 +49,8 @@ impl Debt {
             "program_pages": device.pages,
             "read_pages": device.reads,
             "host_program_pages": host_pages,
-            "gc_program_pages": device.gc_moves,
-            "gc_erased_blocks": device.gc_erases,
+            "gc_program_pages": device.gc_moved,
+            "gc_erase_pages": device.gc_erased,
             "pay_ps": (dirty + gc).get(),
             "gc_pay_ps": gc.get(),
             "host_pay_ps": pay(config, host_pages, 0, amplified).get(),
@@ -64,12 +64,11 @@ fn pay(config: &Config, pages: u64, reads: u64, amplified: (u64, u64)) -> Picos 
     let programmed = (pages * programs).checked_div(of).unwrap_or(pages);
     // What GC programs it has read before.
     let read = reads + programmed.saturating_sub(pages);
-    let per_block = u64::from(config.geometry().units_per_block);
-    time_of(config, programmed, read, programmed.div_ceil(per_block))
+    time_of(config, programmed, read, programmed)
 }
 
-/// The time that so many programs, reads and erases take when every die is busy with its share and
-/// every channel moves its share: a lower bound.
+/// The time that so many programs, reads and pages to erase take when every die is busy with its
+/// share and every channel moves its share: a lower bound.
 fn time_of(config: &Config, programmed: u64, read: u64, erased: u64) -> Picos {
     let nand = &config.nand;
     let geometry = config.geometry();
@@ -78,7 +77,8 @@ fn time_of(config: &Config, programmed: u64, read: u64, erased: u64) -> Picos {
         Parallelism::Die => u64::from(geometry.die_count()),
         Parallelism::Channel => u64::from(nand.channels),
     };
-    let cells = nand.t_prog * programmed.div_ceil(units) + nand.t_r * read + nand.t_bers * erased;
+    let erase = nand.t_bers * erased / u64::from(geometry.units_per_block);
+    let cells = nand.t_prog * programmed.div_ceil(units) + nand.t_r * read + erase;
     let transfer = nand.transfer_time_of(config.ftl.mapping_unit);
     let buses = transfer * (programmed + read);
     (cells / dies).max(buses / u64::from(nand.channels))
