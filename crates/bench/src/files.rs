@@ -3,7 +3,8 @@
 //!
 //! `bench [--json] files DIR… [NAME=VALUE…]` tells the microseconds of an operation in each
 //! directory, the median of the rounds and the least. Names: `rounds`, `files` (of a thread and
-//! round), `writes`, `mib` (of a file that is read and written), `threads` (`1,8`).
+//! round), `writes`, `mib` (of a file that is read and written), `threads` (`1,8`), `only` (a part of
+//! the names of the operations that are wanted).
 //!
 //! Each write brings other bytes than were there, or a file system that compares has nothing to do.
 //! What an operation leaves to be written later is synced behind it, unmeasured, so that no other
@@ -31,6 +32,7 @@ struct Plan {
     writes: u64,
     mib: u64,
     threads: Vec<u64>,
+    only: String,
 }
 
 impl Default for Plan {
@@ -41,6 +43,7 @@ impl Default for Plan {
             writes: 1000,
             mib: 32,
             threads: vec![1, 8],
+            only: String::new(),
         }
     }
 }
@@ -63,6 +66,15 @@ const WORKS: [(&str, Work); 11] = [
     ("4 KiB write, fdatasync", write_pages),
 ];
 
+impl Plan {
+    /// Operations that are wanted, by their places in the table.
+    fn works(&self) -> impl Iterator<Item = (usize, &'static str, Work)> {
+        let all = WORKS.iter().enumerate();
+        let wanted = all.filter(|(_, (name, _))| name.contains(&self.only));
+        wanted.map(|(at, (name, body))| (at, *name, *body))
+    }
+}
+
 /// Values of bytes before they come again. None is that of bytes that were never written.
 const VALUES: u64 = 255;
 
@@ -74,6 +86,7 @@ fn plan(words: &[&str]) -> Result<(Plan, Vec<PathBuf>), String> {
             Some(("files", value)) => plan.files = number(value)?,
             Some(("writes", value)) => plan.writes = number(value)?,
             Some(("mib", value)) => plan.mib = number(value)?,
+            Some(("only", value)) => value.clone_into(&mut plan.only),
             Some(("threads", value)) => {
                 let each: Result<Vec<u64>, String> = value.split(',').map(number).collect();
                 plan.threads = each?;
@@ -82,10 +95,13 @@ fn plan(words: &[&str]) -> Result<(Plan, Vec<PathBuf>), String> {
             None => places.push(PathBuf::from(word)),
         }
     }
-    match places.is_empty() {
-        true => Err("`files` needs a directory".to_owned()),
-        false => Ok((plan, places)),
+    if places.is_empty() {
+        return Err("`files` needs a directory".to_owned());
     }
+    if plan.works().next().is_none() {
+        return Err(format!("`files` has no operation like `{}`", plan.only));
+    }
+    Ok((plan, places))
 }
 
 /// Measures, and prints.
@@ -94,10 +110,10 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
     let mut times: BTreeMap<(usize, u64, usize), Vec<f64>> = BTreeMap::new();
     for threads in &plan.threads {
         for round in 0..=plan.rounds {
-            for (work, (_, body)) in WORKS.iter().enumerate() {
+            for (work, _, body) in plan.works() {
                 for (place, below) in places.iter().enumerate() {
                     let value = (round * WORKS.len() as u64 + work as u64) % VALUES + 1;
-                    let took = one(&plan, below, *threads, (*body, value as u8)).map_err(text)?;
+                    let took = one(&plan, below, *threads, (body, value as u8)).map_err(text)?;
                     settle(below, *threads).map_err(text)?;
                     // The first round makes caches and files.
                     if round > 0 {
@@ -119,11 +135,11 @@ pub fn measure(words: &[&str], options: &Options) -> Result<(), String> {
     };
     let mut rows = Vec::new();
     for threads in &plan.threads {
-        for (work, (name, _)) in WORKS.iter().enumerate() {
+        for (work, name, _) in plan.works() {
             let each = 0..places.len();
             let each = each.map(|place| of(&(work, *threads, place)));
             let (medians, least): (Vec<f64>, Vec<f64>) = each.unzip();
-            rows.push((*name, *threads, medians, least));
+            rows.push((name, *threads, medians, least));
         }
     }
     for (name, threads, medians, _) in &rows {
