@@ -1,5 +1,8 @@
 //! The data plane: where bytes really are, and copies between places (architecture B2).
 
+mod past_buffers;
+mod payloads;
+
 use crate::counters::Counters;
 use crate::error::DeviceFileError;
 use crate::layout::{index, line_bytes};
@@ -9,6 +12,9 @@ use crate::tables::Tables;
 use firmware::{Cell, NandFault, NandOp, NandTag, PagePlace, Record};
 use memmap2::MmapMut;
 use nand::{Day, Fault};
+use past_buffers::PastBuffers;
+pub use past_buffers::{Astray, astray, bring_all_back};
+use payloads::{Payloads, Place};
 use port::{Payload, SharedBlock};
 use soc::{DataPlane, fault_of};
 use std::io;
@@ -29,6 +35,8 @@ pub struct Data {
     pub media: Media,
     /// What the host sent, and where it wants what it asked for.
     payloads: Payloads,
+    /// Pages of block writes, which need no copy in a buffer.
+    past_buffers: PastBuffers,
     /// The data cache, if a power cut empties it; else it is in `tables`.
     frames: Option<MmapMut>,
     /// What a finished read has fetched, while the firmware is told so.
@@ -66,48 +74,6 @@ enum Fetched {
     Poison,
 }
 
-/// Bytes of requests: each has its place in the buffer of a command.
-#[derive(Clone, Debug, Default)]
-struct Payloads {
-    /// By command.
-    buffers: Vec<Vec<u8>>,
-    /// By command: its bytes instead, if it has brought them so.
-    shared: Vec<Vec<SharedBlock>>,
-    /// By request.
-    places: Vec<Place>,
-}
-
-/// Where the payload of a request is.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// In the buffer of this command,
-    command: usize,
-    /// from this byte on,
-    at: usize,
-    /// so many lines.
-    lines: usize,
-}
-
-impl Payloads {
-    #[inline]
-    fn bytes(&self, id: RequestId, at: usize, size: usize) -> &[u8] {
-        let place = self.places[id.index()];
-        if let Some(blocks) = self.shared.get(place.command)
-            && !blocks.is_empty()
-        {
-            let begin = place.at + at;
-            let block = &blocks[begin / SHARED][..];
-            return &block[begin % SHARED..][..size];
-        }
-        &self.buffers[place.command][place.at + at..place.at + at + size]
-    }
-    #[inline]
-    fn bytes_mut(&mut self, id: RequestId, at: usize, size: usize) -> &mut [u8] {
-        let place = self.places[id.index()];
-        &mut self.buffers[place.command][place.at + at..place.at + at + size]
-    }
-}
-
 impl Data {
     /// A data cache of `frames` pages, for [`Data::new`].
     ///
@@ -131,6 +97,7 @@ impl Data {
             tables,
             media,
             payloads: Payloads::default(),
+            past_buffers: PastBuffers::default(),
             frames,
             register: None,
             operations: Vec::new(),
@@ -158,6 +125,7 @@ impl Data {
             tables: self.tables.snapshot()?,
             media: self.media.snapshot()?,
             payloads: self.payloads.clone(),
+            past_buffers: self.past_buffers.clone(),
             frames,
             register: self.register,
             operations: self.operations.clone(),
@@ -178,7 +146,10 @@ impl Data {
                 Some(frames) => &frames[self.frame(frame)..][..size],
                 None => self.tables.frame(frame, LineInPage::new(0), size),
             },
-            PagePlace::Buffer(buffer) => self.tables.buffer(buffer, LineInPage::new(0), size),
+            PagePlace::Buffer(buffer) => match self.past_buffers.place(buffer) {
+                None => self.tables.buffer(buffer, LineInPage::new(0), size),
+                Some(ppa) => self.media.page(ppa),
+            },
             PagePlace::Host(id) => self.payloads.bytes(id, 0, size),
             PagePlace::Register(tag) => match self.fetched(tag) {
                 Fetched::Page(ppa) => self.media.page(ppa),
@@ -211,7 +182,6 @@ impl Data {
             Cell::HostLine(id, line) => self.payloads.bytes(id, line.index() * LINE, LINE),
             Cell::Log(slot) => self.tables.slot(slot),
             Cell::Window(line) => self.tables.window(line),
-            Cell::Page(PagePlace::Buffer(buffer), line) => self.tables.buffer(buffer, line, LINE),
             Cell::Page(PagePlace::Zero, _) => &[0; LINE],
             Cell::Page(place, line) => &self.page(place)[line.index() * LINE..][..LINE],
         }
@@ -242,7 +212,7 @@ impl Data {
     fn program(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
         let size = self.page_bytes;
         match from {
-            PagePlace::Buffer(buffer) => {
+            PagePlace::Buffer(buffer) if self.past_buffers.place(buffer).is_none() => {
                 let page = self.tables.buffer(buffer, LineInPage::new(0), size);
                 self.media.program(ppa, lpa, page);
             }
@@ -360,6 +330,10 @@ impl DataPlane for Data {
         if self.failure.is_some() && self.survives(to) {
             return;
         }
+        self.settle();
+        if let Cell::Page(PagePlace::Buffer(buffer), _) = to {
+            self.bring_back(buffer);
+        }
         match (from, to) {
             (Cell::Log(from), Cell::Log(to)) => self.tables.slot_to_slot(from, to),
             (Cell::Log(slot), Cell::Page(PagePlace::Buffer(buffer), line)) => {
@@ -382,6 +356,16 @@ impl DataPlane for Data {
         if self.failure.is_some() && self.survives(Cell::Page(to, LineInPage::new(0))) {
             return;
         }
+        self.settle();
+        if let PagePlace::Buffer(buffer) = to {
+            match (from, lines == self.all_lines) {
+                (PagePlace::Host(id), true) if self.may_pass(id) => {
+                    return self.begin_to_pass(buffer, id);
+                }
+                (_, true) => self.past_buffers.forget(buffer),
+                (_, false) => self.bring_back(buffer),
+            }
+        }
         if lines == self.all_lines {
             return self.copy_part(from, to, LineInPage::new(0), self.page_bytes);
         }
@@ -391,6 +375,7 @@ impl DataPlane for Data {
     }
 
     fn load_unit(&mut self, ppa: Ppa, lpa: units::Lpa, from: PagePlace) {
+        self.settle();
         if self.failure.is_none() {
             self.program(ppa, lpa, from);
         }
@@ -406,7 +391,12 @@ impl DataPlane for Data {
                 let holder = self.media.holder(ppa);
                 is_in_place = holder.is_some_and(|lpa| self.tables.knows(lpa, ppa));
             }
-            NandOp::Program { ppa, lpa, from } => self.program(ppa, lpa, from),
+            NandOp::Program { ppa, lpa, from } => {
+                if !self.program_coming((ppa, lpa), from) {
+                    self.settle();
+                    self.program(ppa, lpa, from);
+                }
+            }
             NandOp::Erase { block } => self.media.erase(block),
         }
         if tag.index() >= self.operations.len() {
@@ -437,6 +427,7 @@ impl DataPlane for Data {
             }
             NandOp::Program { ppa, .. } => {
                 if fault.is_some() {
+                    self.bring_back_from(self.media.units_of_page(ppa));
                     self.media.spoil_page(ppa);
                 }
                 fault.map(fault_of)
@@ -465,6 +456,11 @@ impl DataPlane for Data {
     }
 
     #[inline]
+    fn end_step(&mut self) {
+        self.settle();
+    }
+
+    #[inline]
     fn is_poisoned(&self, request: RequestId) -> bool {
         let lines = self.payloads.places[request.index()].lines;
         let bytes = self.payloads.bytes(request, 0, lines * LINE);
@@ -481,6 +477,7 @@ impl DataPlane for Data {
         }
         if let Record::Begun(ppa) = record {
             if let Err(error) = self.media.make_room(ppa) {
+                self.settle();
                 self.failure = Some(format!(
                     "the disk has no room for the media file ({error}); make room and open the \
                      image again: {} is in it",
@@ -489,6 +486,10 @@ impl DataPlane for Data {
                 return;
             }
             self.tables.note_day(ppa, today);
+            // Nothing waits for what was recorded before: of a page that has begun nobody says that
+            // it holds something.
+        } else if self.past_buffers.is_coming() {
+            return self.record_behind(record);
         }
         self.tables.record(record);
     }
@@ -529,6 +530,7 @@ impl DataPlane for Data {
 
     #[inline]
     fn close_shared(&mut self, command: usize) {
+        self.settle();
         if let Some(blocks) = self.payloads.shared.get_mut(command) {
             blocks.clear();
         }

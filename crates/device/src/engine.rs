@@ -6,7 +6,7 @@
 
 use crate::config::DeviceConfig;
 use crate::counters::{Counters, HEALTH_STEP};
-use crate::data::Data;
+use crate::data::{Astray, Data, astray, bring_all_back};
 use crate::error::DeviceFileError;
 use crate::failing::faults_of;
 use crate::image::Image;
@@ -125,6 +125,14 @@ impl DeviceEngine {
             tables.lose(protection);
             logged = Logged::of(&tables);
         }
+        // What there is not is damage of the tables; what flash has lost is poison.
+        for (buffer, lpa, ppa, wrong) in astray(&tables, &image.media) {
+            if let Some(wrong @ Astray::Nowhere(_)) = wrong {
+                let what = wrong.sentence(buffer, lpa, ppa);
+                return Err(DeviceFileError::damaged(&dram, what));
+            }
+        }
+        bring_all_back(&mut tables, &image.media, image.id);
         let recovered = Recovered::of(&config, &image.view, logged);
         let mut at_open = Counters::read(tables.map());
         at_open.rebase();

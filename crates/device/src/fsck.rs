@@ -1,7 +1,7 @@
 //! Checks everything that an image says of itself against itself; changes nothing.
 
 use crate::counters::Counters;
-use crate::data::{LINE, poison_of};
+use crate::data::{LINE, astray, poison_of};
 use crate::error::DeviceFileError;
 use crate::failing::faults_of;
 use crate::image::{Image, Purpose};
@@ -105,6 +105,11 @@ fn check_tables(image: &Image, findings: &mut Findings) {
     });
     if let Some(fault) = recovery::incoming_fault(&image.tables, image.was_cut_off) {
         findings.complain(|| fault);
+    }
+    for (buffer, lpa, ppa, wrong) in astray(&image.tables, &image.media) {
+        if let Some(wrong) = wrong {
+            findings.complain(|| wrong.sentence(buffer, lpa, ppa));
+        }
     }
 }
 

@@ -261,6 +261,17 @@ impl Media {
         found
     }
 
+    /// Whether a page must be fetched to be looked at.
+    #[inline]
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
+    /// The units of the flash page that has this one.
+    pub fn units_of_page(&self, ppa: Ppa) -> impl Iterator<Item = Ppa> + use<> {
+        self.layout.units_of_page(ppa)
+    }
+
     /// Makes ready for a page to be looked at, until the next one is.
     #[inline]
     pub fn fetch(&mut self, ppa: Ppa) {

@@ -16,6 +16,11 @@ use units::{BlockAddr, FrameId, LineAddr, LineInPage, LineMask, LogSlot, Lpa, Pp
 
 /// Bit of the first word of a header: it counts.
 const COUNTS: u64 = 1;
+/// Bit of the first word of a buffer's header: its page is on flash, at the place that the second
+/// word has above the page.
+const ON_FLASH: u64 = 2;
+/// Where that place is in the second word.
+const PLACE_SHIFT: u32 = 32;
 /// Slots of which is asked at once whether any counts.
 const RUN: usize = 256;
 /// Where the order begins in that word, above flags and line.
@@ -310,6 +315,42 @@ impl Tables {
         self.map.store(at, page.order.get() << ORDER_SHIFT | COUNTS);
     }
 
+    /// As [`Record::Buffered`], of a page that is on flash instead: programmed there, and mapped by
+    /// nobody yet.
+    pub fn buffer_on_flash(&mut self, buffer: BufferId, page: BufferedPage, ppa: Ppa) {
+        let at = self.layout.buffer_header(buffer);
+        self.map
+            .store(at + 8, ppa.get() << PLACE_SHIFT | page.lpa.get());
+        let order = page.order.get() << ORDER_SHIFT;
+        self.map.store(at, order | ON_FLASH | COUNTS);
+    }
+
+    /// The page of a buffer is in it again.
+    pub fn buffer_is_back(&mut self, buffer: BufferId) {
+        let at = self.layout.buffer_header(buffer);
+        let word = self.map.load(at);
+        if word & COUNTS != 0 {
+            self.map.store(at, word & !ON_FLASH);
+        }
+    }
+
+    /// Buffers whose pages are on flash, which pages, and where.
+    pub fn on_flash(&self) -> impl Iterator<Item = (BufferId, Lpa, Ppa)> {
+        (0..self.layout.buffers).filter_map(|buffer| {
+            let buffer = BufferId::from_index(buffer);
+            let at = self.layout.buffer_header(buffer);
+            let is_on_flash = self.map.load(at) & (ON_FLASH | COUNTS) == ON_FLASH | COUNTS;
+            let word = self.map.load(at + 8);
+            let ppa = Ppa::new(word >> PLACE_SHIFT);
+            is_on_flash.then(|| (buffer, buffered_page(word), ppa))
+        })
+    }
+
+    /// Whether there is such a place on flash.
+    pub fn has_place(&self, ppa: Ppa) -> bool {
+        self.layout.has_place(ppa)
+    }
+
     fn change_block(&mut self, block: BlockAddr, change: impl FnOnce(u64) -> u64) {
         let at = self.layout.block(block);
         let word = self.map.load(at);
@@ -344,6 +385,11 @@ impl Tables {
     }
 }
 
+/// The page that the second word of a buffer's header names; above it may be where it was on flash.
+fn buffered_page(word: u64) -> Lpa {
+    Lpa::new(word & u64::from(u32::MAX))
+}
+
 impl Durable for Tables {
     fn logged(&self) -> impl Iterator<Item = (LogSlot, LoggedLine)> {
         let slots = self.layout.slots;
@@ -367,7 +413,7 @@ impl Durable for Tables {
         (0..self.layout.buffers).filter_map(|buffer| {
             let buffer = BufferId::from_index(buffer);
             let (order, _, word) = self.header(self.layout.buffer_header(buffer))?;
-            let lpa = Lpa::new(word);
+            let lpa = buffered_page(word);
             Some((buffer, BufferedPage { lpa, order }))
         })
     }

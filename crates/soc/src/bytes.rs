@@ -89,6 +89,10 @@ pub trait DataPlane {
     /// The firmware knows of the end, or of the part.
     fn nand_ends(&mut self);
 
+    /// The firmware has done one thing, and power may be cut before the next one.
+    #[inline(always)]
+    fn end_step(&mut self) {}
+
     /// Whether a line of the payload that this read was given is poison.
     fn is_poisoned(&self, request: RequestId) -> bool;
 

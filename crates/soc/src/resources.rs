@@ -321,6 +321,7 @@ impl<B: DataPlane> Resources<B> {
     /// took; all of it is performed together.
     #[inline(always)]
     pub(crate) fn end_step<H: Harness>(&mut self, harness: &mut H) {
+        self.bytes.end_step();
         if !self.begun.is_empty() {
             self.perform_begun(harness);
         }
