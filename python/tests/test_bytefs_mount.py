@@ -274,6 +274,8 @@ def test_the_server_tells_what_it_does(
     assert sum(extent["count"] for extent in where["extents"]) == 5
     assert "20,480 B" in entresol_command("fs", "stat", folder / "f").out
     assert "20,480" in entresol_command("fs", "map", folder / "f").out
+    (folder / "g").write_bytes(b"x")
+    assert "until a sync or the clock: 1 page." in entresol_command("fs", "map", folder / "g").out
     fails_with(errno.EPERM, lambda: (special / "new").touch())
     fails_with(errno.EEXIST, special.mkdir)
     fails_with(errno.EPERM, lambda: special.rename(folder / "x"))

@@ -206,6 +206,8 @@ def map_command(file: FileArgument, as_json: JsonOption = False) -> None:
             "written" if extent["is_written"] else "reads as zeroes",
         )
     print_table(Console(highlight=False), table)
+    if dirty := int(where["host_dirty_pages"]):
+        print(f"In the host's page cache until a sync or the clock: {_pages(dirty)}.")
 
 
 @app.command()
