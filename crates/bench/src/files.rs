@@ -3,8 +3,8 @@
 //!
 //! `bench [--json] files DIR… [NAME=VALUE…]` tells the microseconds of an operation in each
 //! directory, the median of the rounds and the least. Names: `rounds`, `files` (of a thread and
-//! round), `writes`, `mib` (of a file that is read and written), `threads` (`1,8`), `only` (a part of
-//! the names of the operations that are wanted).
+//! round), `writes`, `mib` (of a file that is read and written), `threads` (`1,8`), `only` (a
+//! part of the names of the operations that are wanted).
 //!
 //! Each write brings other bytes than were there, or a file system that compares has nothing to do.
 //! What an operation leaves to be written later is synced behind it, unmeasured, so that no other

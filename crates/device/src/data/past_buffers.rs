@@ -7,8 +7,8 @@
 //! copied into the buffer first, and the end of the step too: outside of a step no record waits, so
 //! whoever is killed leaves what it would have left with the page in the buffer.
 //!
-//! A buffer whose page is on flash is read there. Its bytes come back before they are changed, where
-//! the program of the page has failed, and when the image is opened anew.
+//! A buffer whose page is on flash is read there. Its bytes come back before they are changed,
+//! where the program of the page has failed, and when the image is opened anew.
 
 use super::{Data, LINE, SHARED, poison_of};
 use crate::media::{Media, PageFault};
