@@ -285,3 +285,31 @@ def test_of_each_group_the_best_stays_if_it_helps_once_debts_are_paid(
     told = capsys.readouterr().out
     assert "best of skybyte-full: ssd.cache.policy=two_q ftl.program_to=idle_die\n" in told
     assert "skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 1.440" in told
+
+
+def test_one_setting_for_all_programs_is_the_best_by_their_mean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned = _tuned()
+    worth = {
+        "a": {"ssd.cache.policy=two_q": 0.5, "ftl.program_to": 1.2},
+        "b": {"ssd.cache.policy=two_q": 1.6, "ftl.program_to": 0.8},
+        "c": {"ssd.cache.policy=two_q": 4.0},
+    }
+
+    def measure(words: list[str], design: str, settings: tuple[str, ...] = ()) -> Any:
+        of = worth[Path(words[0]).stem]
+        factor = math.prod(f for s in settings for name, f in of.items() if s.startswith(name))
+        time = 500.0 if design == "entresol" else 1_000 * factor
+        return tuned["Measured"](time, 1.0, time)
+
+    monkeypatch.setitem(tuned["main"].__globals__, "measure", measure)
+    words = ["a.etr", "--from", "50", "--program", "b.etr --from 50", "--also", "c.etr --from 50"]
+    monkeypatch.setattr(sys, "argv", ["steady-tuned", *words])
+    assert tuned["main"]() == 0
+    told = capsys.readouterr().out
+    # 0.5 x 1.6 is a gain, and 1.2 x 0.8 is one; c is not asked.
+    assert "best of skybyte-full: ssd.cache.policy=two_q ftl.program_to=idle_die\n" in told
+    assert "a: skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 1.200" in told
+    assert "c: skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 8.000" in told
+    assert "all: skybyte-full ÷ entresol: 2.000" in told
