@@ -313,3 +313,38 @@ def test_one_setting_for_all_programs_is_the_best_by_their_mean(
     assert "a: skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 1.200" in told
     assert "c: skybyte-full ÷ entresol: 2.000, paid 2.000; best ÷ entresol: 8.000" in told
     assert "all: skybyte-full ÷ entresol: 2.000" in told
+
+
+def test_the_best_of_a_sweep_is_judged_on_placements_that_had_no_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned = _tuned()
+
+    def steady(words: list[str], design: str, settings: tuple[str, ...]) -> dict[str, Any]:
+        is_lucky = "ssd.cache.policy=clock" in settings
+        times = [1_000 if design == "entresol" else 1_500 if is_lucky else 2_000]
+        more = int(words[words.index("--placements") + 1]) - 1 if "--placements" in words else 0
+        times += [1_000 if design == "entresol" else 3_000] * more
+        owed = {"pay_ps": 500, "host_pay_ps": 500}
+        runs = [
+            {
+                "windows": [
+                    {
+                        "counts": {"time_ps": time, "instructions": 1_000},
+                        "debt": {"begin": dict.fromkeys(owed, 0), "end": owed},
+                    }
+                ]
+            }
+            for time in times
+        ]
+        row = {"instruction_fs": times[0], "instruction_half_width_fs": 1}
+        return {"runs": runs, "estimates": [{**row, "debt": {"pay_ps": (0, 1_000)}}]}
+
+    monkeypatch.setitem(tuned["main"].__globals__, "steady", steady)
+    monkeypatch.setattr(sys, "argv", ["steady-tuned", "a.etr", "--from", "50", "--judge", "3"])
+    assert tuned["main"]() == 0
+    told = capsys.readouterr().out.splitlines()
+    assert "best of skybyte-full: ssd.cache.policy=clock" in told
+    assert told[-3].endswith("best ÷ entresol: 1.500, paid 1.250"), "where it was chosen"
+    assert told[-2] == "on 3 placements more"
+    assert told[-1].endswith("best ÷ entresol: 3.000, paid 2.000"), "where it was not"
