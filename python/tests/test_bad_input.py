@@ -84,6 +84,11 @@ def nothing_runs_and_nothing_is_written(
         (["run", ""], "name at least one capture"),
         (["trace", "head", "sort.etr", "--thread", "9" * 20], "--thread 9999"),
         (["sample", "sort.etr", "--seeds", "100000"], "'--seeds'"),
+        (["sample", "sort.etr", "--window", "7"], "less than one for each of 8 threads; choose"),
+        (
+            ["explain-gain", "sort.etr", "--design", "base-cssd"],
+            "gain is over base-cssd; name another",
+        ),
         (["sample", "sort.etr", "--format", "mcasim"], "Did you mean macsim?"),
         (["why", "sort.etr", "--rank", "100000"], "'--rank'"),
         (["why", "sort.etr", "--dependencies", "some"], "'some' is not one of 'none', 'chain'"),
