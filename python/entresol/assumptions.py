@@ -1,7 +1,9 @@
-"""What a result hangs on that no paper says: each such number halved and doubled.
+"""What a result hangs on that no paper says: each such number halved and doubled, and each decision
+that the paper leaves open turned on.
 
 A parameter is *ours* if its source says so. Those that the design does not read, or whose mechanism
-did not act in the run, are left out, but for those that decide whether it acts.
+did not act in the run, are left out, but for those that decide whether it acts. Decisions are those
+of `decisions.toml` in the room of Base-CSSD's paper.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from entresol import core
+from entresol import core, decisions, papers
 from entresol.core import ConfigError, Parameter, Setup
 from entresol.derived import BASE, Run
 from entresol.execution.point import Point
@@ -63,12 +65,21 @@ comparison: to a sixteenth and to sixteen times."""
 
 @dataclass(frozen=True)
 class Change:
-    """A parameter at half or twice its value."""
+    """A parameter at half or twice its value, or a decision that is turned on."""
 
     key: str
     value: str
     changed: str
     is_doubled: bool
+    settings: tuple[str, ...] = ()
+    """What a decision sets, of which the key is the name; none of a parameter."""
+    title: str = ""
+    """What a decision is, in words."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What is set."""
+        return self.settings or (f"{self.key}={self.changed}",)
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,30 @@ def plan(wanted: Study, run: Run) -> Plan:
     return _checked(wanted, run.design, changes, refused)
 
 
+def opened(wanted: Study, design: str) -> Plan:
+    """What the paper leaves open, each decision turned on alone; those that change nothing for
+    Base-CSSD and the design, as one that both have on, are left out."""
+    changes = [
+        Change(each.name, "off", "on", True, each.settings, each.title)
+        for each in decisions.of_room(papers.of_design(BASE))
+    ]
+    chosen = [each for each in changes if _changes(wanted.setup, each, design)]
+    return _checked(wanted, design, chosen, [])
+
+
+def _changes(setup: Setup, change: Change, design: str) -> bool:
+    keys = {one.partition("=")[0].strip() for one in change.settings}
+    turned = _with(setup, change)
+    try:
+        return any(
+            not keys <= set(core.unread_keys(turned, each))
+            and core.effective_config(turned, each) != core.effective_config(setup, each)
+            for each in (BASE, design)
+        )
+    except ConfigError:
+        return True  # Why not is said.
+
+
 def farther(wanted: Study, first: Sequence[RunResult], last: Sequence[Moved]) -> Plan:
     """The changes that are tried next where none so far overturns who is faster: those of `last`
     that move the speedup towards 1, and those of what wakes a mechanism, by as much again."""
@@ -235,7 +270,7 @@ def _no_half(key: str, value: str, is_doubled: bool) -> Refused | None:
 
 
 def _with(setup: Setup, change: Change) -> Setup:
-    return replace(setup, overrides=(*setup.overrides, f"{change.key}={change.changed}"))
+    return replace(setup, overrides=(*setup.overrides, *change.overrides))
 
 
 def _points(capture: Capture, wanted: Study, setup: Setup, design: str) -> list[Point]:
@@ -277,21 +312,36 @@ def overturning(first: Sequence[RunResult], all_moved: Sequence[Moved]) -> Moved
 
 
 def headline(
-    first: Sequence[RunResult], all_moved: Sequence[Moved], far: Sequence[Moved] = ()
+    first: Sequence[RunResult],
+    all_moved: Sequence[Moved],
+    far: Sequence[Moved] = (),
+    open_: Sequence[Moved] = (),
 ) -> str:
-    """The speedup, and first of all what overturns it: of `far` if nothing nearer does."""
+    """The speedup, and first of all what overturns it: of `far` if nothing nearer does, and of
+    what the paper leaves open."""
     base, design = (_time(result) for result in first)
     speedup, name = base / design, first[1]["design"]
     word = "faster" if speedup >= 1 else "slower"
+    said = []
     each = overturning(first, [*all_moved, *far])
     if each is not None:
-        return (
+        said.append(
             f"{each.change.key}, whose value is ours, decides: {name} is {word} than {BASE} "
             f"({speedup:.3g} times as fast) at {each.change.value}, and not at "
             f"{each.change.changed} ({speedup * each.speedup:.3g})."
         )
-    return (
-        f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values tried "
-        f"is halved or doubled: those that are ours and whose mechanism acted."
-        + (" Nor do those overturn it that were taken farther." if far else "")
-    )
+    choice = overturning(first, open_)
+    if choice is not None:
+        change = choice.change
+        said.append(
+            f"{change.key}, which the paper leaves open, {'' if each is None else 'also '}decides: "
+            f"{name} is {word} than {BASE} ({speedup:.3g} times as fast) as it is, and not where "
+            f"{change.title} ({speedup * choice.speedup:.3g})."
+        )
+    if each is None:
+        said.append(
+            f"{name} is {speedup:.3g} times as fast as {BASE}, {word} whichever of the values "
+            f"tried is halved or doubled: those that are ours and whose mechanism acted."
+            + (" Nor do those overturn it that were taken farther." if far else "")
+        )
+    return " ".join(said)

@@ -69,6 +69,12 @@ def read(source: str) -> tuple[Decision, ...]:
     return _parsed(source, text)
 
 
+def of_room(name: str) -> tuple[Decision, ...]:
+    """The decisions of a room; none where it has none, or the name is of no room."""
+    has = name in papers.names() and papers.room(name).joinpath(FILE).is_file()
+    return read(name) if has else ()
+
+
 def _parsed(source: str, text: str) -> tuple[Decision, ...]:
     try:
         found = tomllib.loads(text)

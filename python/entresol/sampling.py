@@ -11,6 +11,7 @@ from typing import Literal
 from entresol import core, estimate
 from entresol.core import Setup
 from entresol.derived import BASE
+from entresol.errors import UserError
 from entresol.estimate import Estimate
 from entresol.execution.point import Point, Windows
 from entresol.result_types import Estimates, Samples, WindowResult
@@ -37,6 +38,17 @@ class Plan:
     def measure(self) -> Windows:
         """What a point of the plan measures."""
         return Windows(self.windows, self.instructions)
+
+
+def check(wanted: Study, plan: Plan) -> None:
+    """Raises `UserError` for windows in which no thread would execute an instruction."""
+    for capture in wanted.captures:
+        threads = wanted.threads or capture.info["threads"]
+        if plan.instructions < threads:
+            raise UserError(
+                f"{capture.name}: a window of {plan.instructions} instructions is less than one "
+                f"for each of {threads} threads; choose longer ones."
+            )
 
 
 def points_of(wanted: Study, plan: Plan) -> list[Point]:

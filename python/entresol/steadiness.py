@@ -183,17 +183,33 @@ def missing(run: Json, begin: int) -> str | None:
         share = f"{steady * 100 / PARTS:.4g}"
         return f"{words}; it is from {share} % of the program on: --from {share}."
     # What a mark has reached where windows begin early says little of the whole.
-    whole = at(run, PARTS).marks
-    if any(mark.reached == 0 for mark in whole):
-        return f"{words}; what never happens in it no longer capture of it brings."
+    whole = at(run, PARTS)
+    if (fitting := _fitting(run, whole)) is not None:
+        return f"{words}; {fitting}"
     # A mark that is met where windows can begin does not lack length.
     latest = at(run, max(begin, LATEST)).marks
-    short = [m for m, there in zip(whole, latest, strict=True) if not there.is_met]
-    factor = max((m.wanted / m.reached for m in short), default=0.0) * PARTS / LATEST
+    short = [m for m, there in zip(whole.marks, latest, strict=True) if not there.is_met]
+    factor = max((m.wanted / m.reached for m in short if m.reached), default=0.0) * PARTS / LATEST
+    never = " and ".join(mark.name for mark in short if not mark.reached)
+    open_ = f"; how much {never} need, of which it has none, is not known" if never else ""
     if factor <= 1:
-        return f"{words}; a longer capture (more --work) may be, by how much is not known."
+        known = open_ or ", by how much is not known"
+        return f"{words}; a longer capture (more --work) may be{known}."
+    times = f"{'at least ' if never else ''}{quantity.significant(factor, 2)} times as long"
     longer = quantity.count(run["instructions"] * factor)
     return (
-        f"{words}; the capture must be {quantity.significant(factor, 2)} times as long, some "
-        f"{longer} instructions: record it with so much more --work."
+        f"{words}; the capture must be {times}, some {longer} instructions: record it with so much "
+        f"more --work{open_}."
+    )
+
+
+def _fitting(run: Json, whole: Steadiness) -> str | None:
+    """What is to be done where all that the program touches fits in the data cache, which nothing
+    has to leave: length alone brings no turnovers."""
+    pages, frames = run["pass"][-1]["first_touches"], run["machine"]["frames"]
+    if whole.turnovers is None or whole.turnovers.is_met or pages > frames:
+        return None
+    return (
+        f"all {pages:,} pages that it touches fit in the {frames:,} of the data cache: record it "
+        "with more data, or set less ssd.dram; more length helps as far as it touches more."
     )

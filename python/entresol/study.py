@@ -10,6 +10,7 @@ from pathlib import Path
 
 from entresol import core, foreign_traces, papers
 from entresol.core import Json, Setup
+from entresol.derived import BASE
 from entresol.errors import UserError, did_you_mean
 
 
@@ -190,7 +191,24 @@ def study_of(
     for capture in captures:
         if (problem := threads_problem(capture, threads)) is not None:
             raise UserError(problem)
+    _check_designs(setup, designs)
     return Study(captures, designs, setup, threads, audit)
+
+
+def _check_designs(setup: Setup, designs: Sequence[str]) -> None:
+    """Raises `UserError` with the name of a design that the settings do not suit, of several:
+    switches of one paper may take away what a design of another room goes by."""
+    for design in designs:
+        try:
+            core.effective_config(setup, design)
+        except core.ConfigError as error:
+            others = papers.of_design(BASE)
+            if len(designs) == 1 or papers.of_design(design) == others:
+                raise
+            raise UserError(
+                f"design {design}: {error}; name designs without it, for example --design "
+                f"{others}/all"
+            ) from error
 
 
 def threads_problem(capture: Capture, threads: int | None) -> str | None:

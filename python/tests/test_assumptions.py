@@ -123,6 +123,37 @@ def test_what_overturns_far_off_is_said_if_nothing_nearer_does() -> None:
     assert "taken farther" in assumptions.headline(first, [], [still])
 
 
+def test_what_the_paper_leaves_open_is_turned_on_where_it_changes_something() -> None:
+    path = Path("x.etr")
+
+    def tried(design: str, *settings: str) -> set[str]:
+        setup = core.Setup("demo", overrides=settings)
+        wanted = Study((Capture("x", path, {}, path),), (design,), setup, None, False)
+        plan = assumptions.opened(wanted, design)
+        assert len(plan.points) == 2 * len(plan.changes) and not plan.refused
+        return {change.key for change in plan.changes}
+
+    assert {"reads_first", "late_promotion", "stores_own"} <= tried("skybyte-p")
+    assert "both_halves" not in tried("skybyte-p"), "no log to compact"
+    assert "late_promotion" not in tried("skybyte-w"), "nothing is promoted"
+    on = ("nand.scheduling=read_priority", "nand.suspend=true")
+    assert "reads_first" not in tried("skybyte-w", *on), "it is on"
+    assert "reads_first" in tried("entresol"), "Base-CSSD does not have it"
+
+
+def test_what_the_paper_leaves_open_is_said_beside_what_is_ours() -> None:
+    first = _times(100, 80)
+    on = Change("reads_first", "off", "on", True, ("a.b=1",), "reads go first")
+    turned = Moved(on, 0.7, 0.5)
+    said = assumptions.headline(first, [_moved("c.d", 1.1, 0.9)], (), [turned])
+    assert said.startswith("reads_first, which the paper leaves open, decides: skybyte-p is faster")
+    assert "not where reads go first (0.625)" in said and "halved or doubled" in said
+    said = assumptions.headline(first, [_moved("c.d", 1.1, 0.6)], (), [turned])
+    assert said.startswith("c.d, whose value is ours, decides") and "open, also decides" in said
+    still = replace(turned, speedup=0.9)
+    assert "open" not in assumptions.headline(first, [_moved("c.d", 1.1, 0.9)], (), [still])
+
+
 def test_a_mechanism_that_did_not_act_moves_nothing() -> None:
     activity = {"promotions": 0, "log_fills": 3}
     found: Any = {"statistics": {"activity": activity}}

@@ -80,7 +80,11 @@ def test_a_design_is_steady_from_where_its_last_mark_is_met() -> None:
         ({"cache_fills": 200}, "1.50 of 3 turnovers of the data cache", "2.0 times as long"),
         ({"log_fills": 4}, "3.00 of 6 fills of log halves", "2.0 times as long"),
         ({"erased_blocks": 12}, "0.900 of 1 erases a die", "1.1 times as long"),
-        ({"erased_blocks": 0}, "0 of 1 erases a die", "never happens"),
+        (
+            {"erased_blocks": 0},
+            "0 of 1 erases a die",
+            "how much erases a die need, of which it has none",
+        ),
         ({"demotions": 300}, "125 promotions against 75 demotions", "is not known"),
     ],
 )
@@ -91,6 +95,24 @@ def test_what_is_missing_is_one_sentence(changed: dict[str, int], words: str, ti
     assert begin == steadiness.LATEST
     sentence = steadiness.missing(way, begin)
     assert sentence is not None and words in sentence and times in sentence, sentence
+
+
+def test_a_capture_that_is_far_too_short_is_told_how_much_is_missing() -> None:
+    """What has not begun is no reason not to say what is known: of a short capture most has not."""
+    way = _way(**(STEADY | {"cache_fills": 30, "log_fills": 0, "erased_blocks": 0}))
+    sentence = steadiness.missing(way, steadiness.LATEST)
+    assert sentence is not None and "0.220 of 3 turnovers" in sentence
+    assert "at least 13 times as long, some 13.3\u00a0M instructions" in sentence, sentence
+    assert "fills of log halves and erases a die need, of which it has none" in sentence, sentence
+
+
+def test_data_that_fit_are_not_told_to_wait() -> None:
+    """Pages that all fit in the data cache turn nothing over, however long the capture is."""
+    way = _way(**(STEADY | {"cache_fills": 90, "first_touches": 80}))
+    sentence = steadiness.missing(way, steadiness.LATEST)
+    assert sentence is not None and "0.670 of 3 turnovers" in sentence
+    assert "all 80 pages that it touches fit in the 100 of the data cache" in sentence, sentence
+    assert "with more data, or set less ssd.dram" in sentence and "times as long" not in sentence
 
 
 def test_windows_that_begin_early_are_sent_later() -> None:
@@ -220,6 +242,8 @@ def test_a_capture_to_its_windows_and_again_from_the_store(
     first = entresol_command(*words, "-o", tmp_path / "one")
     assert first.code == 0, first.err
     assert "time ÷ base-cssd" in first.out and "erases a die" in first.out
+    # Fetched ahead are pages that nobody had touched, too, so it is no share.
+    assert "first touches ÷ fetches" in first.out
     written = json.loads((tmp_path / "one" / "steady.json").read_text())
     (trace,) = written["traces"]
     assert [row["design"] for row in trace["estimates"]] == ["base-cssd", "skybyte-w"]

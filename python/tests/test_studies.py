@@ -23,6 +23,21 @@ def _answer(entresol_command: Entresol, *words: object) -> Json:
     return answer
 
 
+def test_what_a_design_of_another_room_cannot_do_is_said_with_its_name(
+    entresol_command: Entresol, captured: Path
+) -> None:
+    """Our own design is among all of them, and goes by what the artifact's switches take away."""
+    for words in (("run", captured), ("run", captured, "--mode", "fast"), ("sample", captured)):
+        outcome = entresol_command(*words, *DEMO, *(["--fidelity", "artifact"]))
+        assert outcome.code == 2
+        assert "entresol: design entresol: configuration: " in outcome.err, outcome.err
+        assert "name designs without it, for example --design skybyte/all" in outcome.err
+    outcome = entresol_command("explain-gain", captured, *DEMO, "--design", "entresol")
+    assert outcome.code == 2, "no paper has switches for it"
+    assert "its paper has no fidelity switches" in outcome.err and "--switch" in outcome.err
+    assert "--by mechanisms" in outcome.err
+
+
 def test_every_configuration_of_an_explanation_equals_a_run_of_its_own(
     entresol_command: Entresol, captured: Path
 ) -> None:

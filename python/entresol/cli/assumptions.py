@@ -64,7 +64,8 @@ def assumptions_command(
 
     Two runs for each value, of the design and of Base-CSSD. Parameters that the design does not
     read, and those of mechanisms that did not act, are left out. If none overturns who is faster,
-    those that might are taken farther, to a sixteenth or sixteen times.
+    those that might are taken farther, to a sixteenth or sixteen times. Decisions that the paper
+    leaves open (entresol decisions) are turned on, each alone.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity, mode)
     reading = foreign_traces.reading(format, dependencies, slowdown)
@@ -79,8 +80,10 @@ def assumptions_command(
     first = run_all(assumptions.first_points(wanted, wanted.designs[0]))
     plan = assumptions.plan(wanted, Run(first[1]))
     moved = assumptions.moved(plan, first, run_all(list(plan.points)))
+    open_plan = assumptions.opened(wanted, wanted.designs[0])
+    opened = assumptions.moved(open_plan, first, run_all(list(open_plan.points)))
     far: list[Moved] = []
-    refused = list(plan.refused)
+    refused = [*plan.refused, *open_plan.refused]
     last = moved
     for _ in range(assumptions.STEPS):
         if assumptions.overturning(first, [*moved, *far]) is not None:
@@ -89,21 +92,35 @@ def assumptions_command(
         last = assumptions.moved(plan, first, run_all(list(plan.points)))
         far += last
         refused += plan.refused
-    line = assumptions.headline(first, moved, far)
+    line = assumptions.headline(first, moved, far, opened)
     warnings = summary.warnings(setup, first[1]["design"], first[1]["warnings"])
     if as_json:
-        sys.stdout.write(summary.to_text(_as_json(line, warnings, moved, far, refused)))
+        sys.stdout.write(summary.to_text(_as_json(line, warnings, moved, opened, far, refused)))
         return
-    _print(line, warnings, moved, far, refused)
+    _print(line, warnings, moved, opened, far, refused)
 
 
 def _as_json(
-    line: str, warnings: list[str], moved: list[Moved], far: list[Moved], refused: list[Refused]
+    line: str,
+    warnings: list[str],
+    moved: list[Moved],
+    opened: list[Moved],
+    far: list[Moved],
+    refused: list[Refused],
 ) -> Json:
     return {
         "headline": line,
         "warnings": warnings,
         "moved": [_moved(each) for each in moved],
+        "open": [
+            {
+                "decision": each.change.key,
+                "title": each.change.title,
+                "set": list(each.change.settings),
+                **_factors(each),
+            }
+            for each in opened
+        ],
         "farther": [_moved(each) for each in far],
         "not_tried": [
             {
@@ -121,13 +138,24 @@ def _moved(each: Moved) -> Json:
         "parameter": each.change.key,
         "value": each.change.value,
         "changed": each.change.changed,
+        **_factors(each),
+    }
+
+
+def _factors(each: Moved) -> Json:
+    return {
         "time_micro": round(each.time * 10**6),
         "speedup_micro": round(each.speedup * 10**6),
     }
 
 
 def _print(
-    line: str, warnings: list[str], moved: list[Moved], far: list[Moved], refused: list[Refused]
+    line: str,
+    warnings: list[str],
+    moved: list[Moved],
+    opened: list[Moved],
+    far: list[Moved],
+    refused: list[Refused],
 ) -> None:
     console = terminal.wide_console()
     console.print(line, highlight=False)
@@ -138,13 +166,19 @@ def _print(
         table.add_column(name, no_wrap=True)
     for name in ("time ×", "speedup ×"):
         table.add_column(name, justify="right")
-    shown = [each for each in moved if each.weight > assumptions.SAME]
+    both = sorted([*moved, *opened], key=lambda each: -each.weight)
+    shown = [each for each in both if each.weight > assumptions.SAME]
     for each in shown:
         change = each.change
         factors = (f"{each.time:.3f}", f"{each.speedup:.3f}")
         table.add_row(change.key, change.value, change.changed, *factors)
     terminal.print_table(console, table)
-    still = sorted({each.change.key for each in moved} - {each.change.key for each in shown})
+    for each in shown:
+        if each.change.settings:
+            settings = " ".join(each.change.settings)
+            text = f"  {each.change.key}, left open by the paper: {each.change.title} ({settings})"
+            console.print(text, highlight=False, markup=False)
+    still = sorted({each.change.key for each in both} - {each.change.key for each in shown})
     if still:
         console.print(f"  move nothing: {', '.join(still)}", highlight=False)
     if far:

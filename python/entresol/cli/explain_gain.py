@@ -31,6 +31,7 @@ from entresol.cli.options import (
     StoreOption,
     ThreadsOption,
 )
+from entresol.derived import BASE
 from entresol.errors import UserError
 from entresol.gain import configurations
 from entresol.report import gain_page
@@ -109,6 +110,8 @@ def _question(wanted: study.Study, by: Shared, names: list[str]) -> configuratio
     if len(wanted.designs) != 1 or len(wanted.captures) != 1:
         raise UserError("explain-gain takes one capture and one design.")
     (capture,), (design,) = wanted.captures, wanted.designs
+    if design == BASE:
+        raise UserError(f"a gain is over {BASE}; name another design.")
     if by is Shared.MECHANISMS:
         return configurations.mechanisms(capture, design, wanted)
     return configurations.switches(capture, design, wanted, names)

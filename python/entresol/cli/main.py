@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, core.TraceError, core.ConfigError, core.ImageError) as error:
         return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
-        return _complain(error.format_message().replace("Value error, ", ""), BAD_INPUT)
+        return _complain(_misused(error), BAD_INPUT)
     except (KeyboardInterrupt, core.Interrupted, typer.Abort):
         return _complain("interrupted; nothing was written.", INTERRUPTED)
     except Stopped as error:
@@ -160,11 +161,20 @@ def _hint() -> str:
     return "" if os.environ.get(DEBUG) else "; entresol --debug … shows where, for a report of it."
 
 
+def _misused(error: typer.TyperException) -> str:
+    """What Typer says of the words, and where the right ones are if it does not say that."""
+    text = error.format_message().replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    if context is None or text.startswith("Invalid value") or text.endswith("?"):
+        return text
+    return f"{text.removesuffix('.')}; {context.command_path} --help says what there is."
+
+
 def _too_large(words: Sequence[str]) -> str:
     # The core takes no number beyond 64 bits; which option it was, only the word can tell.
     large = [
-        word
-        for word in words
+        f"{before} {word}" if before.startswith("--") else word
+        for before, word in pairwise(["", *words])
         if len(digits := re.sub(r"\D", "", word)) > 9 and int(digits) >= 2**32
     ]
     return f"{', '.join(large) or 'a number'}: is too large; give a smaller number."

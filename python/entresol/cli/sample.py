@@ -92,6 +92,7 @@ def sample_command(
     seed_numbers, placement_numbers = tuple(range(1, seeds + 1)), tuple(range(placements))
     study.check_seeds(wanted, seed_numbers)
     plan = sampling.Plan(windows, window, seed_numbers, placement_numbers)
+    sampling.check(wanted, plan)
     with nullcontext() if output is None else OutputDirectory(output) as directory:
         result = _simulate(wanted, plan, jobs)
         if directory is not None:

@@ -177,7 +177,7 @@ def _times(part: Json, provenance: Json) -> Table:
             "owed before",
             "after",
             "to pay after",
-            "",
+            "marked",
         ),
     )
     for row in part["estimates"]:
@@ -208,7 +208,7 @@ def _marks(part: Json) -> Table:
             "erases a die",
             "promotions : demotions",
             "touched ÷ device DRAM",
-            "first touches",
+            "first touches ÷ fetches",
             "steady",
         ),
     )
@@ -221,7 +221,7 @@ def _marks(part: Json) -> Table:
             _mark(row["die_erases"]),
             both + ("" if row["is_balanced"] else " !"),
             quantity.milli(row["touched_milli"]),
-            quantity.percent(row["first_touches_milli"] / 1000),
+            quantity.milli(row["first_touches_milli"]),
             "yes" if row["is_steady"] else "no",
         )
     return table

@@ -75,6 +75,12 @@ def artifact(design: str) -> str:
 def switches(capture: Capture, design: str, wanted: Study, names: Sequence[str]) -> Question:
     """By the fidelity switches, or those of them that are named."""
     known = core.fidelity_switches()
+    room = papers.of_design(design)
+    if not names and not (room and papers.manifest(room).get("switches")):
+        raise UserError(
+            f"design {design}: its paper has no fidelity switches; name some of another by "
+            "--switch, or share the gain --by mechanisms."
+        )
     chosen = core.fidelity_names(",".join(names) if names else artifact(design))
     if not chosen:
         raise UserError(f"--switch {','.join(names)}: turns nothing on; name a switch.")
