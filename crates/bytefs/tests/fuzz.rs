@@ -509,11 +509,15 @@ fn one(bench: &Bench, made: &Made, is_seen: bool, what: &str, tally: &mut Tally)
         let found = bench.run(walk(&fs));
         let found = found.unwrap_or_else(|error| panic!("{what}: {report:?} then {error}"));
         if report.is_clean() && !is_used {
-            assert!(
-                made.states.contains(&found),
-                "{what}: {}",
-                differs(made, &found)
-            );
+            let is_known = match is_seen {
+                true => made.states.contains(&found),
+                // Zeroes may take the half of an inode in which only its birth is.
+                false => made
+                    .states
+                    .iter()
+                    .any(|state| contents(state) == contents(&found)),
+            };
+            assert!(is_known, "{what}: {}", differs(made, &found));
         }
         let last = made.states.last().unwrap();
         for (path, (_, data, _)) in found {
@@ -525,6 +529,13 @@ fn one(bench: &Bench, made: &Made, is_seen: bool, what: &str, tally: &mut Tally)
             assert!(is_kept, "{what}: {path}, {report:?}");
         }
     }
+}
+
+/// What is in the files, and their extended attributes.
+fn contents(tree: &Tree) -> BTreeMap<&[u8], (&[u8], &[Vec<u8>])> {
+    let seen = tree.iter();
+    seen.map(|(path, (_, data, more))| (&path[..], (&data[..], &more[..])))
+        .collect()
 }
 
 /// The first difference from the last state, for a failure.
