@@ -532,10 +532,12 @@ fn one(bench: &Bench, made: &Made, is_seen: bool, what: &str, tally: &mut Tally)
 }
 
 /// What is in the files, and their extended attributes.
-fn contents(tree: &Tree) -> BTreeMap<&[u8], (&[u8], &[Vec<u8>])> {
-    let seen = tree.iter();
-    seen.map(|(path, (_, data, more))| (&path[..], (&data[..], &more[..])))
-        .collect()
+fn contents(tree: &Tree) -> Vec<&[u8]> {
+    let seen = tree.iter().map(|(path, (_, data, more))| {
+        let more = more.iter().map(Vec::as_slice);
+        [path, data].map(Vec::as_slice).into_iter().chain(more)
+    });
+    seen.flatten().collect()
 }
 
 /// The first difference from the last state, for a failure.
