@@ -216,9 +216,10 @@ def here(shared: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-def one_line(outcome: Outcome) -> str:
-    """The message of a refused command: exit code 2, one line, nothing on stdout."""
-    assert outcome.code == 2, outcome
+def one_line(outcome: Outcome, code: int = 2) -> str:
+    """The message of a refused command: exit code 2, or of one that failed: 1. One line, nothing on
+    stdout."""
+    assert outcome.code == code, outcome
     assert outcome.out == ""
     assert outcome.err.startswith("entresol: ") and outcome.err.count("\n") == 1, outcome.err
     return outcome.err

@@ -303,6 +303,35 @@ def test_a_server_in_the_background_ends_with_umount(
     run("umount", folder)
 
 
+def test_umount_says_that_an_image_was_removed(
+    entresol_command: Entresol, ssd: Path, folder: Path, tmp_path: Path
+) -> None:
+    entresol("mount", ssd, folder, "--daemon")
+    (folder / "f").write_text("still there")
+    moved = ssd.rename(tmp_path / "moved")
+    assert mounts.at(folder).stats()["removed"] is None, "it has another name"
+    moved.rename(ssd)
+    (ssd / "dram.bin").unlink()
+    told = one_line(entresol_command("umount", folder), 1)
+    assert f"{folder}: {ssd}/dram.bin was removed, so everything" in told
+    assert (folder / "f").read_text() == "still there"
+    told = one_line(entresol_command("umount", folder, "--lazy"), 1)
+    assert "is unmounted, and everything in the file system is lost" in told
+    assert not folder.is_mount()
+
+
+def test_umount_says_that_a_recording_could_not_be_written(
+    entresol_command: Entresol, ssd: Path, folder: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "records"
+    place.mkdir()
+    entresol("mount", ssd, folder, "--daemon", "--record", place / "record")
+    place.rmdir()
+    told = one_line(entresol_command("umount", folder), 1)
+    assert f"its recording could not be written to {place}/record" in told
+    assert not folder.is_mount()
+
+
 def test_the_mount_table_says_which_image_it_is(mount: Mounting, ssd: Path, folder: Path) -> None:
     mount()
     assert run("findmnt", "--noheadings", "--output", "SOURCE", folder) == f"entresol:{ssd}\n"

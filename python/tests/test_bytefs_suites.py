@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import posix_mount
@@ -93,6 +95,71 @@ def test_stressors_of_many_system_calls_find_nothing_wrong(here: Path, tmp_path:
         (finished,) = re.findall(rf"metrc: \[\d+\] {name} +(\d+) ", said)
         assert count <= int(finished) <= 2 * count, said
     assert list(here.iterdir()) == []
+
+
+@needs_fuse
+@pytest.mark.skipif(find_spec("test.test_os") is None, reason="no tests of Python's own")
+def test_pythons_own_tests_of_files_pass(here: Path) -> None:
+    words = (sys.executable, "-m", "test", "--tempdir", str(here))
+    said = _run(here, *words, "test_os", "test_shutil", "test_mmap")
+    assert "Result: SUCCESS" in said or "All 3 tests OK" in said, said
+
+
+@needs_fuse
+@pytest.mark.skipif(shutil.which("fio") is None, reason="no fio")
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("--rw=randwrite", "--bs=4k"),
+        ("--rw=randwrite", "--bs=512", "--direct=1", "--size=1m"),
+        ("--rw=randwrite", "--bs=3000", "--fdatasync=8"),
+        ("--rw=randwrite", "--bs=4k", "--ioengine=mmap"),
+    ],
+)
+def test_fio_reads_what_it_has_written(here: Path, how: tuple[str, ...]) -> None:
+    job = ("--name=job", "--directory=.", "--size=8m", "--numjobs=2", "--randseed=7", *how)
+    said = _run(here, "fio", *job, "--verify=crc32c", "--do_verify=1", "--verify_fatal=1")
+    assert said.count("err= 0") == 2, said
+
+
+MADE = '#include <stdio.h>\nint part(void);\nint main(void) { printf("%d\\n", part()); }\n'
+RULES = "all: main.o part.o\n\t$(CC) -o program main.o part.o\n"
+
+
+@needs_fuse
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("git", "cc", "make"))), reason="not all of git, cc and make"
+)
+def test_a_program_is_cloned_and_built(here: Path) -> None:
+    origin, clone = here / "origin", here / "clone"
+    origin.mkdir()
+    files = {"main.c": MADE, "part.c": "int part(void) { return 42; }\n", "Makefile": RULES}
+    for name, text in files.items():
+        (origin / name).write_text(text)
+    who = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+    _run(origin, "git", "init", "--quiet")
+    _run(origin, "git", "add", ".")
+    _run(origin, "git", *who, "commit", "--quiet", "--message=all")
+    _run(here, "git", "clone", "--quiet", "--no-hardlinks", origin, clone)
+    _run(clone, "make", "--silent")
+    assert _run(clone, clone / "program") == "42\n"
+    _run(clone, "git", "fsck", "--strict")
+    assert _run(clone, "git", "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def _run(place: Path, *words: str | Path) -> str:
+    """What a command says that must succeed."""
+    done = subprocess.run(
+        tuple(map(str, words)),
+        cwd=place,
+        env={**os.environ, "TMPDIR": str(place), "HOME": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_suites_that_are_not_there_are_skipped_with_what_is_missing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import time
@@ -9,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Entresol, Outcome
+from conftest import ROOT, Entresol, Outcome, one_line
+from file_server import detach, without_fuse
 from kill_lab import Server, Wrong, make_image, serve_command
+from mounted import LOGGED, entresol
 from nbd_client import TRIM
 from small_devices import LITTLE
 
@@ -19,6 +22,7 @@ from entresol.execution.processes import Processes
 from entresol.store import result_store
 from entresol.store.result_store import Store
 
+WITHOUT = without_fuse()
 Mount = Callable[[str], Path]
 CHUNK = 64 << 10
 ESHUTDOWN = 108
@@ -131,6 +135,28 @@ def test_a_device_whose_disk_fills_stops_with_sentences_and_keeps_what_it_acknow
     assert client.write(written * CHUNK, _chunk(written)) == 0
     client.close()
     server.stop()
+
+
+@pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
+def test_a_mount_in_the_background_says_at_its_end_what_found_no_room(
+    entresol_command: Entresol, mount: Mount, tmp_path: Path
+) -> None:
+    ssd, folder = mount("size=40m") / "ssd", tmp_path / "mnt"
+    make_image(ssd, "bytefs", LOGGED)
+    entresol("mkfs", ssd)
+    entresol("mount", ssd, folder, "--daemon")
+    try:
+        with pytest.raises(OSError), (folder / "large").open("wb", buffering=0) as file:
+            for _ in range(60):
+                file.write(random.randbytes(1 << 20))
+        told = one_line(entresol_command("umount", folder), 1)
+        wanted = "is unmounted, and what was written since the last sync may be lost: the device"
+        assert wanted in told and "make room and open the image again" in told
+        assert not folder.is_mount()
+    finally:
+        detach(folder)
+    mount("size=400m")
+    assert "0 problems" in entresol_command("fsck", ssd).out
 
 
 def _wait_until_told(server: Server, image: Path) -> None:

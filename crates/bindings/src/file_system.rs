@@ -194,8 +194,8 @@ fn checked(report: &CheckReport) -> Value {
 /// How a file system is mounted, as the caller says it.
 struct Wanted {
     is_paced: bool,
-    /// What programs ask for is written down.
-    is_recorded: bool,
+    /// Where what programs ask for is written down.
+    record: Option<PathBuf>,
     terms: Terms,
     options: MountOptions,
 }
@@ -232,7 +232,7 @@ impl Wanted {
         }
         Ok(Self {
             is_paced,
-            is_recorded: told["record"].is_string(),
+            record: told["record"].as_str().map(PathBuf::from),
             terms: Terms {
                 for_others: is("allow_other"),
                 read_only: is("read_only"),
@@ -263,7 +263,7 @@ fn fs_mount(
 ) -> PyResult<String> {
     let wanted = Wanted::read(options).map_err(|error| failed(&image, error))?;
     let is_paced = wanted.is_paced;
-    let record = recording_of(options);
+    let record = wanted.record.clone();
     let mut trace = transparent_dax::Trace::of(options).map_err(|error| failed(&image, error))?;
     let started = py.detach(|| start(&image, &directory, wanted));
     let (device, mount, recorder) = started.inspect_err(|_| {
@@ -339,12 +339,6 @@ fn put_in_place(path: &Path, text: &str) -> std::io::Result<()> {
     done
 }
 
-/// Where a recording goes, if one is wanted.
-fn recording_of(options: &str) -> Option<PathBuf> {
-    let told: Value = serde_json::from_str(options).ok()?;
-    told["record"].as_str().map(PathBuf::from)
-}
-
 type Started = (Shared, Mounted<Shared>, Option<Arc<Recorder>>);
 
 /// Opens the image and mounts what is on it. The directory is looked at first: who names a wrong
@@ -359,6 +353,8 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
     };
     let device = RealDevice::open(image, pace).map_err(to_python)?;
     let device = Arc::new(shared(device, wanted.options.read_only));
+    let is_recorded = wanted.record.is_some();
+    let teller = Telling::new(image, place.path(), &wanted);
     let mounting = FileSystem::mount(device.clone(), WallClock::start(), wanted.options);
     let file_system = match device.below().block_on(mounting) {
         Ok(file_system) => file_system,
@@ -372,10 +368,9 @@ fn start(image: &Path, directory: &Path, wanted: Wanted) -> PyResult<Started> {
         }
     };
     let shown = image.canonicalize();
-    let teller = Telling::new(image, place.path(), wanted.is_paced, wanted.terms);
     let mut below = Below::from(file_system);
     let mut recorder = None;
-    if wanted.is_recorded {
+    if is_recorded {
         match device.below().block_on(Recorder::new(&below)) {
             Ok(new) => {
                 let new = Arc::new(new);
@@ -417,36 +412,46 @@ const BLOCK: u64 = 4096;
 struct Telling {
     image: PathBuf,
     directory: PathBuf,
+    record: Option<PathBuf>,
     is_paced: bool,
     terms: Terms,
 }
 
 impl Telling {
-    fn new(image: &Path, directory: &Path, is_paced: bool, terms: Terms) -> Self {
+    fn new(image: &Path, directory: &Path, wanted: &Wanted) -> Self {
         Self {
             image: image.canonicalize().unwrap_or_else(|_| image.to_path_buf()),
             directory: directory.to_path_buf(),
-            is_paced,
-            terms,
+            record: wanted.record.clone(),
+            is_paced: wanted.is_paced,
+            terms: wanted.terms,
         }
     }
 }
 
 impl Teller<Shared> for Telling {
     fn stats(&self, files: &Below<Shared>, served: Served) -> String {
-        files.device().below().engine().publish();
+        let removed = {
+            let mut engine = files.device().below().engine();
+            engine.publish();
+            engine.removed()
+        };
         let about = Image::describe(&self.image);
         let device = about.map_or(Value::Null, |about| described(&about)["statistics"].clone());
         let usage = files.usage();
         let text = json!({
             "image": self.image.display().to_string(),
             "directory": self.directory.display().to_string(),
+            "record": self.record.as_ref().map(|path| path.display().to_string()),
             "server_pid": std::process::id(),
             "real_pace": self.is_paced,
             "writeback": self.terms.writes_back,
             "read_only": self.terms.read_only,
             "threads": self.terms.threads,
             "failed": files.failed(),
+            "removed": removed.as_deref().and_then(Path::file_name).map(|name| {
+                self.image.join(name).display().to_string()
+            }),
             "requests": served.requests,
             "errors": served.errors,
             "usage": {

@@ -11,6 +11,7 @@ mod ext4_like;
 mod format;
 mod fsck;
 mod full;
+mod fuzz;
 mod host_journals;
 mod logs;
 mod read_ahead;

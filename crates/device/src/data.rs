@@ -18,7 +18,7 @@ use payloads::{Payloads, Place};
 use port::{Payload, SharedBlock};
 use soc::{DataPlane, fault_of};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use units::{FrameId, LineInPage, LineMask, LogSlot, PageSize, Ppa, RequestId, Stream};
 
 /// Bytes of a block that is shared.
@@ -306,11 +306,18 @@ impl Data {
             Counters::close(map);
         }
         map.sync().map_err(DeviceFileError::io(&dram, doing))?;
-        let removed = [(self.media.is_removed(), media), (map.is_removed(), dram)];
-        match removed.into_iter().find(|(is_removed, _)| *is_removed) {
-            Some((_, path)) => Err(DeviceFileError::Removed(path)),
-            None => Ok(()),
-        }
+        self.removed(image)
+            .map_or(Ok(()), |path| Err(DeviceFileError::Removed(path)))
+    }
+
+    /// A file of the image that was removed: what it holds goes with this process.
+    pub fn removed(&self, image: &Path) -> Option<PathBuf> {
+        let files = [
+            (Role::Media, self.media.is_removed()),
+            (Role::Dram, self.tables.map().is_removed()),
+        ];
+        let removed = files.into_iter().find(|(_, is_removed)| *is_removed);
+        removed.map(|(role, _)| image.join(role.file_name()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::lag::Lag;
 use crate::latency::{self, Kind};
 use crate::pace::{Pace, WallClock};
 use crate::recovery::{self, Logged, Recovered};
-use crate::superblock::Role;
+use crate::superblock::{PAST_BUFFERS, Role};
 use crate::watchers::Watchers;
 use firmware::PowerLossProtection;
 use port::{
@@ -148,7 +148,10 @@ impl DeviceEngine {
             (_, PowerLossProtection::Dram) => "every block acknowledged, and what was persisted",
             _ => "everything that was flushed",
         };
-        let data = Data::new(tables, image.media, image.id, (cache, page), kept);
+        let mut data = Data::new(tables, image.media, image.id, (cache, page), kept);
+        if image.version < PAST_BUFFERS {
+            data.keep_in_buffers();
+        }
         let factory_bad = faults.as_ref().map_or(0, |(faults, _)| {
             faults.factory_bad_blocks().fold(0, |count, _| count + 1)
         });
@@ -482,6 +485,11 @@ impl DeviceEngine {
     /// With a sentence, if an invariant is broken.
     pub fn audit(&self) {
         self.engine.audit();
+    }
+
+    /// A file of the image that was removed: what it holds goes with this process.
+    pub fn removed(&self) -> Option<PathBuf> {
+        self.engine.bytes().removed(&self.image)
     }
 
     /// Closes the image in order. What was not done is not done.

@@ -2,7 +2,7 @@
 
 use port::DeviceError;
 use settings::Problems;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use units::Bytes;
@@ -52,7 +52,7 @@ pub enum DeviceFileError {
     },
     /// The file was written by a newer version.
     #[error(
-        "{}: the file has version {found}, and this Entresol reads version {known}; \
+        "{}: the file has version {found}, and this Entresol reads no later one than {known}; \
          use a newer Entresol", .path.display()
     )]
     Newer {
@@ -65,15 +65,15 @@ pub enum DeviceFileError {
     },
     /// An earlier Entresol made it.
     #[error(
-        "{}: the file has version {found}, and this Entresol reads version {known}; make the image \
-         anew, and copy its blocks with the Entresol that made it", .path.display()
+        "{}: the file has version {found}, and this Entresol reads version {known} and later; make \
+         the image anew, and copy its blocks with the Entresol that made it", .path.display()
     )]
     Older {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The one that is read.
+        /// The oldest one that is read.
         known: u32,
     },
     /// The file does not say what was written.
@@ -124,7 +124,7 @@ pub enum DeviceFileError {
     #[error("{} is open in another process; stop that one first", .0.display())]
     Locked(PathBuf),
     /// The operating system refuses.
-    #[error("{}: cannot {doing}: {source}", .path.display())]
+    #[error("{}: cannot {doing}: {source}{}", .path.display(), advice(.source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -133,6 +133,16 @@ pub enum DeviceFileError {
         /// What it says.
         source: io::Error,
     },
+}
+
+/// What to do, where what the system says does not say it.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "; run as who may read and write it, or name another place"
+        }
+        _ => "",
+    }
 }
 
 impl DeviceFileError {

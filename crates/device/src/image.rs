@@ -12,7 +12,9 @@ use crate::layout::Layout;
 use crate::mapped::Mapped;
 use crate::media::Media;
 use crate::room;
-use crate::superblock::{ImageId, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION};
+use crate::superblock::{
+    ImageId, OLDEST, Role, SUPERBLOCK_BYTES, Superblock, SuperblockError, VERSION,
+};
 use crate::tables::Tables;
 use crate::unbegun::{self, Unbegun};
 use nix::fcntl::OFlag;
@@ -28,6 +30,8 @@ pub struct Image {
     pub path: PathBuf,
     /// Its name.
     pub id: ImageId,
+    /// The version that it was made with.
+    pub version: u32,
     /// What its device is made of.
     pub config: DeviceConfig,
     /// Where things are.
@@ -138,6 +142,7 @@ impl Image {
         Ok(Self {
             path: PathBuf::new(),
             id: ImageId([0; 16]),
+            version: VERSION,
             config: config.clone(),
             layout,
             view: tables.snapshot().map_err(no_memory)?,
@@ -185,6 +190,7 @@ impl Image {
         Ok(Self {
             path: path.to_owned(),
             id: superblock.id,
+            version: superblock.version,
             config,
             layout,
             tables,
@@ -233,6 +239,7 @@ fn write_files(directory: &Path, config: &DeviceConfig) -> Result<ImageId, Devic
         .and_then(|mut file| file.read_exact(&mut id))
         .map_err(DeviceFileError::io(random, "read 16 random bytes"))?;
     let superblock = Superblock {
+        version: VERSION,
         id: ImageId(id),
         pmem: config.device.pmem.get(),
         config: config.to_toml(),
@@ -323,7 +330,7 @@ fn open_file(
         SuperblockError::Older(found) => DeviceFileError::Older {
             path: path.clone(),
             found,
-            known: VERSION,
+            known: OLDEST,
         },
         SuperblockError::Damaged(what) => {
             DeviceFileError::damaged(&path, format!("the superblock is damaged: {what}"))

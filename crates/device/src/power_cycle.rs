@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::layout::Layout;
 use crate::pace::Pace;
 use crate::recovery;
-use crate::superblock::ImageId;
+use crate::superblock::{ImageId, VERSION};
 use crate::unbegun::{self, Unbegun};
 use std::path::PathBuf;
 use units::Bytes;
@@ -49,6 +49,7 @@ impl DeviceEngine {
         Ok(Image {
             path: image,
             id: ImageId([0; 16]),
+            version: VERSION,
             view: tables.snapshot().map_err(no_memory)?,
             was_cut_off: true,
             config,

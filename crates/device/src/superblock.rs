@@ -7,8 +7,13 @@
 
 use thiserror::Error;
 
-/// The version that is read and written.
-pub const VERSION: u32 = 2;
+/// The version that images are made with.
+pub const VERSION: u32 = 3;
+/// The oldest one that is read. An image keeps the version that it was made with, and holds nothing
+/// that programs of that version do not know.
+pub const OLDEST: u32 = 2;
+/// The first one whose page buffers may say where on flash their pages are.
+pub const PAST_BUFFERS: u32 = 3;
 /// Bytes at the start of each file that belong to it.
 pub const SUPERBLOCK_BYTES: usize = 64 * 1024;
 /// Bytes of the window of battery-backed memory, which is the last region of the DRAM file.
@@ -61,6 +66,8 @@ impl std::fmt::Display for ImageId {
 /// What a superblock says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
+    /// The version that the image was made with.
+    pub version: u32,
     /// Of which image.
     pub id: ImageId,
     /// Bytes of the window.
@@ -95,7 +102,7 @@ impl Superblock {
         }
         let mut bytes = vec![0; SUPERBLOCK_BYTES];
         bytes[..8].copy_from_slice(&role.magic());
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
         let length = u32::try_from(text.len()).expect("it fits, as was just seen");
         bytes[12..16].copy_from_slice(&length.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.id.0);
@@ -121,11 +128,10 @@ impl Superblock {
         // Before the checksum: a newer version may keep it elsewhere.
         match word(8) {
             Some(version) if version > VERSION => return Err(SuperblockError::Newer(version)),
-            Some(VERSION) => {}
-            Some(version) if version > 0 => return Err(SuperblockError::Older(version)),
-            Some(_) => return Err(SuperblockError::Damaged("there is no version 0")),
-            // Too short for a version.
-            None => {}
+            Some(0) => return Err(SuperblockError::Damaged("there is no version 0")),
+            Some(version) if version < OLDEST => return Err(SuperblockError::Older(version)),
+            // Or too short for a version.
+            _ => {}
         }
         if bytes.len() < SUPERBLOCK_BYTES {
             return Err(SuperblockError::Damaged("the file ends within it"));
@@ -144,6 +150,7 @@ impl Superblock {
         let mut pmem = [0; 8];
         pmem.copy_from_slice(&bytes[PMEM_AT..PMEM_AT + 8]);
         Ok(Self {
+            version: word(8).expect("it is long enough, as was just seen"),
             id: ImageId(id),
             pmem: u64::from_le_bytes(pmem),
             config: config.to_owned(),
@@ -163,6 +170,7 @@ mod tests {
 
     fn sample() -> Superblock {
         Superblock {
+            version: VERSION,
             id: ImageId([7; 16]),
             pmem: 0,
             config: "[nand]\nchannels = 8\n".to_owned(),
@@ -172,8 +180,14 @@ mod tests {
     #[test]
     fn a_superblock_is_read_back() {
         for role in [Role::Media, Role::Dram] {
-            let bytes = sample().encode(role).unwrap();
-            assert_eq!(Superblock::decode(&bytes, role), Ok(sample()));
+            for version in OLDEST..=VERSION {
+                let made = Superblock {
+                    version,
+                    ..sample()
+                };
+                let bytes = made.encode(role).unwrap();
+                assert_eq!(Superblock::decode(&bytes, role), Ok(made));
+            }
         }
     }
 
@@ -186,8 +200,8 @@ mod tests {
         let dram = sample().encode(Role::Dram).unwrap();
         assert_eq!(decode(&dram), SuperblockError::Foreign);
         let mut newer = media.clone();
-        newer[8] = 3;
-        assert_eq!(decode(&newer), SuperblockError::Newer(3));
+        newer[8] = 4;
+        assert_eq!(decode(&newer), SuperblockError::Newer(4));
         newer[8] = 1;
         assert_eq!(decode(&newer), SuperblockError::Older(1));
         let short = decode(&media[..5000]);

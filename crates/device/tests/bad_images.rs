@@ -196,7 +196,7 @@ fn another_version_is_refused_by_its_number() {
     assert!(refusal(&image).contains("version 7"));
     bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
     fs::write(&media, bytes).unwrap();
-    assert!(refusal(&image).contains("version 1, and this Entresol reads version 2"));
+    assert!(refusal(&image).contains("version 1, and this Entresol reads version 2 and later"));
 }
 
 #[test]

@@ -60,7 +60,9 @@ pub enum MountError {
         error: io::Error,
     },
     /// The system refuses.
-    #[error("{}: cannot be mounted at: {error}", path.display())]
+    #[error(
+        "{}: cannot be mounted at: {error}; name a directory that you may write to", path.display()
+    )]
     System {
         /// The mount point that was refused.
         path: PathBuf,

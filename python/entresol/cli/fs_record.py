@@ -65,7 +65,8 @@ def record(
 
     `mount --record FILE` does so of all programs of a mount.
     """
-    if output.is_dir() or not output.absolute().parent.is_dir():
+    place = output.absolute().parent
+    if output.is_dir() or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise UserError(f"{output}: a recording cannot be written there; name another with -o.")
     unfinished = output.with_name(f".{output.name}.unfinished-{os.getpid()}")
     try:

@@ -174,6 +174,8 @@ def _new_record(path: Path, name: str) -> Path:
         raise UserError(f"{name} {path}: is there already; name a file that is not there.")
     if not path.absolute().parent.is_dir():
         raise UserError(f"{name} {path}: {path.parent} is no directory; make it, or name another.")
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise UserError(f"{name} {path}: nothing of yours can be made there; name another place.")
     return path.absolute()
 
 
@@ -182,6 +184,10 @@ def _there(directory: Path) -> Iterator[None]:
     """Makes a directory that is not there; it goes again if nothing was mounted at it."""
     try:
         directory.mkdir()
+    except PermissionError as error:
+        raise UserError(
+            f"{directory}: cannot be made: {error.strerror}; name one where you may write."
+        ) from None
     except OSError:  # It is there, or cannot be: the core says what is wrong with it.
         yield
         return
@@ -336,16 +342,42 @@ def umount_command(
         return
     place = place.resolve()
     told = mounts.at(place).stats()
+    # A server that an earlier version started says less.
+    gone, record = told.get("removed"), told.get("record")
+    if gone is not None and not lazy:
+        raise Failed(
+            f"{place}: {gone} was removed, so everything in the file system is lost once it is "
+            "unmounted; copy what you need out of it, then give --lazy."
+        )
     server = _process(told["server_pid"])
+    failure = _last_sync(place)
     mounts.unmount(place, lazy=lazy)
-    if lazy:
+    if gone is not None:
+        failure = f"everything in the file system is lost, since {gone} was removed."
+    elif failure is not None:
+        failure = f"what was written since the last sync may be lost: {failure}"
+    elif lazy:
         typer.echo(f"{place}: its server ends when the last open file is closed")
         return
-    if server is not None and not _has_ended(server):
-        raise Failed(
-            f"{place}: is unmounted, and its server, process {told['server_pid']}, still works "
-            f"after {END_SECONDS} s; look at it."
+    elif server is not None and not _has_ended(server):
+        failure = (
+            f"its server, process {told['server_pid']}, still works after {END_SECONDS} s; "
+            "look at it."
         )
+    elif server is not None and record is not None and not Path(record).exists():
+        failure = f"its recording could not be written to {record}."
+    if failure is not None:
+        raise Failed(f"{place}: is unmounted, and {failure}")
+
+
+def _last_sync(place: Path) -> str | None:
+    """Has everything be in the image, and why it cannot be: a server in the background has nobody
+    to tell what went wrong at its end."""
+    try:
+        mounts.at(place).sync()
+    except OSError as error:
+        return mounts.at(place).stats()["failed"] or f"{error.strerror}."
+    return None
 
 
 def _process(number: int) -> int | None:

@@ -265,6 +265,18 @@ impl<'d, D: Device> Walk<'d, D> {
         let inode = self.inodes[&ino].inode;
         let mut count = 0_u32;
         let (extents, lists) = self.extents_and_lists(ino, &inode).await?;
+        if inode.mode.kind == FileKind::Symlink {
+            let has_target = |extent: &Extent| extent.page == 0 && self.is_of_files(extent);
+            if !extents.first().is_some_and(has_target) || inode.size > BLOCK as u64 {
+                // Nobody could read it: it is as good as damaged.
+                self.complain(format!(
+                    "{ino} is a symbolic link, and what it leads to is lost"
+                ));
+                self.inodes.remove(&ino);
+                self.torn.insert(ino);
+                return Ok(());
+            }
+        }
         for extent in extents {
             self.own(
                 ino,

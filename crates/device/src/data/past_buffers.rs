@@ -27,6 +27,8 @@ pub(super) struct PastBuffers {
     records: Vec<Record>,
     /// By buffer: where its page is on flash instead.
     places: Vec<Option<Ppa>>,
+    /// Nothing goes past them: the image is to be read by programs that know none of this.
+    is_unused: bool,
 }
 
 impl PastBuffers {
@@ -59,10 +61,18 @@ impl PastBuffers {
 }
 
 impl Data {
+    /// Has all pages be copied into their buffers from now on.
+    pub fn keep_in_buffers(&mut self) {
+        self.past_buffers.is_unused = true;
+    }
+
     /// Whether a page of a request may wait where the host has it.
     #[inline]
     pub(super) fn may_pass(&self, id: RequestId) -> bool {
-        self.page_bytes == SHARED && self.payloads.is_shared(id) && !self.media.is_packed()
+        self.page_bytes == SHARED
+            && self.payloads.is_shared(id)
+            && !self.media.is_packed()
+            && !self.past_buffers.is_unused
     }
 
     /// A page comes into a buffer, and waits.

@@ -7,6 +7,7 @@ use crate::engine::{DeviceEngine, Step};
 use crate::fsck;
 use crate::layout::Layout;
 use crate::pace::Pace;
+use crate::superblock::{OLDEST, VERSION};
 use firmware::Durable;
 use port::{Acknowledge, Command, Conflict, DeviceError, SharedBlock, Ticket};
 use std::fs;
@@ -207,8 +208,13 @@ impl Folder {
 
     /// An image as a process leaves it that is killed with pages of its buffers on flash; which.
     fn killed(&self) -> (PathBuf, Vec<(BufferId, Lpa, Ppa)>) {
+        self.killed_of_version(VERSION)
+    }
+
+    fn killed_of_version(&self, version: u32) -> (PathBuf, Vec<(BufferId, Lpa, Ppa)>) {
         let (image, left) = (self.0.join("image"), self.0.join("left"));
         crate::Image::create(&image, &config(&[])).expect("there is room");
+        forge::image::set_version_of(&image, version);
         let mut engine = DeviceEngine::open(&image, Pace::None).expect("it is sound");
         let ticket = submit(&mut engine, 0, &[1, 2, 3, 4]);
         while engine.take(ticket, &mut []).is_none() {
@@ -254,6 +260,22 @@ fn a_killed_process_leaves_pages_that_the_next_one_finds() {
         }
         engine.close().expect("it is closed");
     }
+}
+
+/// What programs of its version do not know is not in it.
+#[test]
+fn an_older_image_keeps_its_pages_in_buffers() {
+    let folder = Folder::new("older");
+    let (image, pages) = folder.killed_of_version(OLDEST);
+    assert_eq!(pages, Vec::new());
+    let mut engine = DeviceEngine::open(&image, Pace::None).expect("it is sound");
+    for page in 0..4 {
+        let found = read(&mut engine, page);
+        assert_eq!(found, Ok(vec![page as u8 + 1; SHARED]));
+    }
+    engine.close().expect("it is closed");
+    let again = fs::read(image.join("media.bin")).expect("it is there");
+    assert_eq!(again[8..12], OLDEST.to_le_bytes());
 }
 
 #[test]
