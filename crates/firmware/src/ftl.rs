@@ -193,7 +193,7 @@ impl<M: Mapping> Ftl<M> {
             geometry,
             mapping,
             allocator,
-            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            gc: Gc::new(&geometry, first_buffer, config),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
@@ -398,7 +398,9 @@ impl<M: Mapping> Ftl<M> {
         };
         let Program { lpa, owner, .. } = program;
         self.ending = rest;
-        self.on_host_program(now, (lpa, ppa, program.sequence), platform);
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
+        self.on_host_program(now, (die, block), (lpa, ppa, program.sequence), platform);
         self.see_whether_stuck();
         Done::Programmed { owner, lpa }
     }
@@ -422,22 +424,25 @@ impl<M: Mapping> Ftl<M> {
             Operation::HostProgram { ppa, program, rest } => {
                 let Program { lpa, owner, .. } = program;
                 self.ending = rest;
-                let die = self.geometry.die_of_unit(ppa);
+                let block = self.geometry.block_of(ppa);
+                let die = self.geometry.die_of(block);
                 self.estimator.leave(die, FlashOp::Program, false);
-                self.on_host_program(now, (lpa, ppa, program.sequence), platform);
+                self.on_host_program(now, (die, block), (lpa, ppa, program.sequence), platform);
                 Done::Programmed { owner, lpa }
             }
             Operation::GcRead {
                 lpa,
                 source,
                 buffer,
-            } => self.on_gc_read(now, (tag, lpa, source, buffer), platform),
+                home,
+            } => self.on_gc_read(now, home, (tag, lpa, source, buffer), platform),
             Operation::GcProgram {
                 lpa,
                 source,
                 ppa,
                 buffer,
-            } => self.on_gc_program(now, (lpa, source, ppa, buffer), platform),
+                home,
+            } => self.on_gc_program(now, home, (lpa, source, ppa, buffer), platform),
             Operation::GcPage { ppa, page } => self.on_gathered(now, (ppa, page), platform),
             Operation::Erase { block } => self.on_erased(now, block, platform),
         }

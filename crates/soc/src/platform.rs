@@ -215,7 +215,7 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
 
     // In its caller, where the command's parts are: put together in memory and copied as a whole,
     // it would wait for their stores.
-    #[inline]
+    #[inline(always)]
     fn nand(&mut self, at: Time, command: NandCommand) {
         self.resources.take_command(at, command, self.harness);
     }

@@ -67,6 +67,8 @@ pub struct Resources<B> {
     pub(crate) interrupt_latency: Picos,
     pub(crate) tells_pages: bool,
     forecast: Option<Forecast>,
+    /// No end of a command is asked for before, and none is known: what has to start does.
+    is_plain: bool,
     calendar: Calendar,
     /// Lines of a codeword, where those that are wanted go first; else none.
     codeword_lines: u16,
@@ -85,6 +87,7 @@ impl<B: DataPlane> Resources<B> {
             calendar = of_faults;
         }
         Self {
+            is_plain: !nand.is_split() && !config.forecasts,
             nand,
             dram: Dram::new(&config.dram),
             bytes,
@@ -127,6 +130,7 @@ impl<B: DataPlane> Resources<B> {
             interrupt_latency: self.interrupt_latency,
             tells_pages: self.tells_pages,
             forecast: self.forecast.clone(),
+            is_plain: self.is_plain,
             calendar: self.calendar,
             codeword_lines: self.codeword_lines,
         }
@@ -246,8 +250,9 @@ impl<B: DataPlane> Resources<B> {
             .bulk_behind(at, DramLine::at(address), lines, access)
     }
 
-    /// Takes a command of the firmware, which starts at `at` or now.
-    #[inline]
+    /// Takes a command of the firmware, which starts at `at` or now. In its callers, which know
+    /// what it does.
+    #[inline(always)]
     pub(crate) fn take_command<H: Harness>(
         &mut self,
         at: Time,
@@ -256,6 +261,16 @@ impl<B: DataPlane> Resources<B> {
     ) {
         let now = harness.now();
         self.bytes.nand_begins(command.tag, &command.op);
+        if self.is_plain && at <= now {
+            return self.submit(now, command.tag, operation_of(&command), harness);
+        }
+        self.take_other(at, command, harness);
+    }
+
+    /// A command that starts later, or whose end is to be known.
+    #[inline(never)]
+    fn take_other<H: Harness>(&mut self, at: Time, command: NandCommand, harness: &mut H) {
+        let now = harness.now();
         if !self.is_flash_measured {
             if self.nand.is_split() {
                 return self.submit_split(at.max(now), command, harness);

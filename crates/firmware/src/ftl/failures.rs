@@ -73,6 +73,7 @@ impl<M: Mapping> Ftl<M> {
                 source,
                 ppa,
                 buffer,
+                ..
             } => self.on_gc_program_failed(now, (lpa, source, ppa, buffer), platform),
             Operation::GcPage { ppa, page } => {
                 self.on_gathered_failed(now, (ppa, page), platform);

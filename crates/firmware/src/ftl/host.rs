@@ -6,7 +6,7 @@ use super::operation::{Operation, Program, Sequence};
 use super::{Ftl, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandCommand, NandOp, NandTag, Platform};
-use units::{FlashOp, Lpa, Ppa, Time};
+use units::{BlockAddr, DieId, FlashOp, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
     pub(super) fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
@@ -21,13 +21,11 @@ impl<M: Mapping> Ftl<M> {
     pub(super) fn on_host_program<P: Platform>(
         &mut self,
         now: Time,
+        (die, block): (DieId, BlockAddr),
         (lpa, ppa, sequence): (Lpa, Ppa, Sequence),
         platform: &mut P,
     ) {
-        let die = self.geometry.die_of_unit(ppa);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs -= 1;
+        self.allocator.block_mut(block).programs -= 1;
         let invalid = if self.watches.end_program(lpa, sequence) {
             platform.record(Record::Mapped(lpa, ppa));
             self.mapping.update(lpa, Some(ppa))
@@ -147,10 +145,9 @@ impl<M: Mapping> Ftl<M> {
             is_compaction,
             ..
         } = program;
-        let die = self.geometry.die_of_unit(ppa);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs += 1;
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
+        self.allocator.block_mut(block).programs += 1;
         self.estimator.enter(die, FlashOp::Program, false);
         let operation = Operation::HostProgram {
             ppa,
@@ -176,6 +173,7 @@ impl<M: Mapping> Ftl<M> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn submit<P: Platform>(
         &mut self,
         at: Time,
@@ -186,6 +184,8 @@ impl<M: Mapping> Ftl<M> {
         self.submit_for(at, operation, op, false, platform);
     }
 
+    // In its callers, which know what operation it is: it is written where it stays.
+    #[inline(always)]
     pub(super) fn submit_for<P: Platform>(
         &mut self,
         at: Time,

@@ -152,7 +152,7 @@ impl Ftl {
             geometry,
             allocator,
             mapping,
-            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            gc: Gc::new(&geometry, first_buffer, config),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),

@@ -16,10 +16,10 @@ impl<M: Mapping> Ftl<M> {
     pub(in crate::ftl) fn on_gc_read<P: Platform>(
         &mut self,
         now: Time,
+        die: DieId,
         (tag, lpa, source, buffer): (NandTag, Lpa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let die = self.geometry.die_of_unit(source);
         self.estimator.leave(die, FlashOp::Read, true);
         if self.geometry.units_per_page > 1 {
             self.gather(now, (tag, lpa, source, buffer), platform);
@@ -35,7 +35,7 @@ impl<M: Mapping> Ftl<M> {
         platform.copy_page(PagePlace::Register(tag), to, lines);
         self.time_step((source, lpa), platform);
         let ready = platform.charge(now, Work::RelocationStep);
-        self.program_relocated(now, ready, (lpa, source, buffer), platform);
+        self.program_relocated(now, ready, die, (lpa, source, buffer), platform);
         Done::Internal
     }
 
@@ -55,10 +55,10 @@ impl<M: Mapping> Ftl<M> {
         &mut self,
         now: Time,
         ready: Time,
+        home: DieId,
         (lpa, source, buffer): (Lpa, Ppa, BufferId),
         platform: &mut P,
     ) {
-        let home = self.geometry.die_of_unit(source);
         let Some(ppa) = self.allocator.take_gc_page(home, 1) else {
             return self.put_off_relocation(now, source, buffer, platform);
         };
@@ -73,6 +73,7 @@ impl<M: Mapping> Ftl<M> {
             source,
             ppa,
             buffer,
+            home,
         };
         platform.record(Record::Begun(ppa));
         self.submit(
@@ -97,7 +98,7 @@ impl<M: Mapping> Ftl<M> {
             self.allocator.release_page(die);
         }
         if self.mapping.still_holds(source, lpa) {
-            self.program_relocated(now, now, (lpa, source, buffer), platform);
+            self.program_relocated(now, now, home, (lpa, source, buffer), platform);
         } else {
             self.stats.gc_drops += 1;
             self.end_relocation(now, home, buffer, platform);
@@ -109,17 +110,14 @@ impl<M: Mapping> Ftl<M> {
     pub(in crate::ftl) fn on_gc_program<P: Platform>(
         &mut self,
         now: Time,
+        home: DieId,
         (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let (die, home) = (
-            self.geometry.die_of_unit(ppa),
-            self.geometry.die_of_unit(source),
-        );
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
         self.estimator.leave(die, FlashOp::Program, true);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs -= 1;
+        self.allocator.block_mut(block).programs -= 1;
         let is_valid = self.mapping.still_holds(source, lpa);
         if is_valid {
             self.mapping.relocate(lpa, source, ppa);
