@@ -14,7 +14,7 @@ use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
     Scheduling, Transfer,
 };
-use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
+use units::{BlockAddr, DieId, Divisor, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
 
 /// The flash of a device.
 #[derive(Clone, Debug)]
@@ -29,6 +29,10 @@ pub struct Nand {
     pub(crate) changes_of_block: Vec<u32>,
     pub(crate) stats: NandStats,
     pub(crate) geometry: FlashGeometry,
+    /// Of the geometry.
+    units_per_die: Divisor,
+    channels: Divisor,
+    die_count: u64,
     timing: Timing,
     /// None: times are constant.
     empirical: Option<Box<Empirical>>,
@@ -98,6 +102,9 @@ impl Nand {
             changes_of_block: vec![0; tracked_blocks as usize],
             stats: NandStats::default(),
             geometry,
+            units_per_die: Divisor::new(geometry.unit_count() / u64::from(geometry.die_count())),
+            channels: Divisor::new(geometry.channel_count.into()),
+            die_count: geometry.die_count().into(),
             timing: config.timing(),
             empirical: Empirical::new(&config.empirical, geometry.channel_count),
             transfer_out: config.transfer_time_of(geometry.unit_size),
@@ -150,17 +157,19 @@ impl Nand {
     /// its time. The page or block exists.
     #[inline]
     pub fn submit(&mut self, now: Time, command: Command, events: &mut impl Schedule) {
-        let block = command.operation.block(&self.geometry);
-        assert!(
-            block.get() < self.geometry.block_count(),
-            "the flash has the page or block"
-        );
-        let kind = command.operation.kind();
-        self.stats.of_mut(kind).submitted += 1;
-        let unit = self.unit_of(block);
+        let operation = command.operation;
+        let die = match operation {
+            Operation::Read(page) | Operation::Program(page) => {
+                self.units_per_die.quotient(page.get())
+            }
+            Operation::Erase(block) => self.geometry.die_of(block).get().into(),
+        };
+        assert!(die < self.die_count, "the flash has the page or block");
+        let unit = self.unit_of_die(DieId::new(die as u32));
+        self.stats.of_mut(operation.kind()).submitted += 1;
         let id = self.slab.insert(command, now);
         self.note_submitted(id);
-        let is_ahead = self.may_go_ahead(command.operation, block, unit);
+        let is_ahead = !self.changes_of_block.is_empty() && self.may_go_ahead(operation, unit);
         let queue = &mut self.units[unit as usize];
         if queue.phase == Phase::Idle {
             debug_assert!(
@@ -196,8 +205,9 @@ impl Nand {
     }
 
     /// Ends the phase that `event` belongs to, at the time it was scheduled for, and schedules what
-    /// follows. An event whose phase was suspended does nothing.
-    #[inline]
+    /// follows. An event whose phase was suspended does nothing. In its callers: they take little of
+    /// what it gives, and no memory is written for that.
+    #[inline(always)]
     pub fn end_phase(
         &mut self,
         now: Time,
@@ -240,10 +250,9 @@ impl Nand {
     /// is a program of its page or an erase of its block. Notes programs and erases for later
     /// reads.
     #[inline]
-    fn may_go_ahead(&mut self, operation: Operation, block: BlockAddr, unit: u32) -> bool {
-        let Some(changes) = self.changes_of_block.get_mut(block.index()) else {
-            return false;
-        };
+    fn may_go_ahead(&mut self, operation: Operation, unit: u32) -> bool {
+        let block = operation.block(&self.geometry);
+        let changes = &mut self.changes_of_block[block.index()];
         let Operation::Read(page) = operation else {
             *changes += 1;
             return false;
@@ -344,7 +353,7 @@ impl Nand {
     /// Units are numbered so that both dies and channels give the channel by remainder.
     #[inline(always)]
     pub(crate) const fn channel_of(&self, unit: u32) -> u32 {
-        unit % self.geometry.channel_count
+        self.channels.rest(unit as u64) as u32
     }
 
     /// How much longer flash that can fail reads: until the bits can be corrected, or in vain.
@@ -392,7 +401,7 @@ impl Nand {
 
     /// The page has come in: the cells program it, unless a read that came meanwhile goes first.
     /// Nothing is interrupted then, so that the die spends no `t_suspend`.
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
         let state = &mut self.units[unit as usize];
         if self.suspend.is_none() || state.priority.is_empty() {
@@ -444,13 +453,7 @@ impl Nand {
     }
 
     #[inline(always)]
-    fn complete(
-        &mut self,
-        now: Time,
-        unit: u32,
-        id: OpId,
-        events: &mut impl Schedule,
-    ) -> PhaseEnd {
+    fn complete(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) -> PhaseEnd {
         let fault = match self.faults.is_some() {
             true => self.end_with_faults(id),
             false => None,
@@ -527,7 +530,11 @@ impl Nand {
     /// The die or channel that works on a block.
     #[inline]
     pub fn unit_of(&self, block: BlockAddr) -> u32 {
-        let die = self.geometry.die_of(block);
+        self.unit_of_die(self.geometry.die_of(block))
+    }
+
+    #[inline(always)]
+    fn unit_of_die(&self, die: DieId) -> u32 {
         match self.parallelism {
             Parallelism::Die => die.get(),
             Parallelism::Channel => self.geometry.channel_of(die).get(),

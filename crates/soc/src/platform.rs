@@ -113,7 +113,7 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
     }
 
     /// A phase of the flash's work ends; what is done the firmware is told.
-    #[inline(never)]
+    #[inline(always)]
     fn end_phase<H: Harness>(&mut self, now: Time, event: NandEvent, harness: &mut H) {
         match self.resources.end_phase(now, event, harness) {
             PhaseEnd::Nothing => {}

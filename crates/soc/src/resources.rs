@@ -7,8 +7,8 @@ use crate::work_times::{GivenTimes, Timed, WorkTimes};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{
-    Calendar, Command, Day, Faults, Nand, NandConfig, NandEvent, Operation, PhaseEnd,
-    Schedule, Transfer,
+    Calendar, Command, Day, Faults, Nand, NandConfig, NandEvent, Operation, PhaseEnd, Schedule,
+    Transfer,
 };
 use units::address::LINE_BYTES;
 use units::{Bytes, LineInPage, LineMask, PageSize, Picos, Time};

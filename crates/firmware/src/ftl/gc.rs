@@ -189,7 +189,10 @@ impl<M: Mapping> Ftl<M> {
         let victim = &self.gc.collectors[die.index()].victim;
         let limit = self.gc.limits[usize::from(self.host_lacks_room())];
         // With so many in flight, as nearly always, the end of one of them comes here again.
-        if victim.as_ref().is_none_or(|victim| victim.in_flight < limit) {
+        if victim
+            .as_ref()
+            .is_none_or(|victim| victim.in_flight < limit)
+        {
             self.collect(now, die, limit, platform);
         }
     }

@@ -8,7 +8,7 @@ use super::precondition::Precondition;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa};
+use units::{BlockAddr, DieId, FlashGeometry, Locator, Lpa, Ppa};
 
 /// A partial bijection between logical and physical pages.
 pub trait Mapping {
@@ -59,7 +59,7 @@ const FIRST_PLACE: u32 = 2;
 /// logical page and 4 1/8 per physical page.
 #[derive(Clone, Debug)]
 pub struct ImplicitMapping {
-    geometry: FlashGeometry,
+    locator: Locator,
     precondition: Precondition,
     /// By logical page: where it is now.
     places: Places,
@@ -68,7 +68,7 @@ pub struct ImplicitMapping {
     holders: Vec<u32>,
     /// By physical page, one bit: what was mapped there, by formula or holder, no longer is.
     stale: Vec<u64>,
-    /// By block, one bit: the formula has pages in it, so that it is asked.
+    /// By block, one bit: the formula may have pages in it that are valid, so that it is asked.
     by_formula: Vec<u64>,
     valid_counts: Vec<u32>,
     changed_page_count: u64,
@@ -84,7 +84,7 @@ impl ImplicitMapping {
         let valid_counts = precondition.valid_counts();
         let pages = index(geometry.unit_count());
         Self {
-            geometry,
+            locator: Locator::new(&geometry),
             places: Places::new(precondition.logical_page_count()),
             holders: vec![0; pages],
             stale: vec![0; pages.div_ceil(64)],
@@ -105,7 +105,7 @@ impl ImplicitMapping {
             return Err(Lpa::new(u64::from(self.holders[at] - 1)));
         }
         self.holders[at] = key(lpa.get()) + 1;
-        self.valid_counts[self.geometry.block_of(to).index()] += 1;
+        self.valid_counts[self.locator.block_of(to).index()] += 1;
         self.places.set(lpa, key(to.get()) + FIRST_PLACE);
         self.changed_page_count += 1;
         Ok(())
@@ -126,11 +126,15 @@ impl ImplicitMapping {
     }
 
     /// Notes that a page is no longer mapped there.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, page: Ppa) {
         let at = index(page.get());
         self.stale[at / 64] |= 1 << (at % 64);
-        self.valid_counts[self.geometry.block_of(page).index()] -= 1;
+        let block = self.locator.block_of(page).index();
+        self.valid_counts[block] -= 1;
+        if self.valid_counts[block] == 0 {
+            self.by_formula[block / 64] &= !(1 << (block % 64));
+        }
     }
 
     /// Notes where a page is from now on; returns what was noted before.
@@ -146,7 +150,7 @@ impl ImplicitMapping {
     #[inline(always)]
     fn enter(&mut self, page: Ppa, lpa: Lpa) {
         let at = index(page.get());
-        let block = self.geometry.block_of(page).index();
+        let block = self.locator.block_of(page).index();
         let (stale, bit) = (&mut self.stale[at / 64], 1 << (at % 64));
         let holder = &mut self.holders[at];
         let is_by_formula = || {

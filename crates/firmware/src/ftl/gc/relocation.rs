@@ -13,6 +13,7 @@ use units::{DieId, FlashOp, LineMask, Lpa, Ppa, Time};
 impl<M: Mapping> Ftl<M> {
     /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
     /// unless it has been overwritten since.
+    #[inline(always)]
     pub(in crate::ftl) fn on_gc_read<P: Platform>(
         &mut self,
         now: Time,
@@ -63,11 +64,10 @@ impl<M: Mapping> Ftl<M> {
             return self.put_off_relocation(now, source, buffer, platform);
         };
         let from = PagePlace::Buffer(buffer);
-        let block = self.geometry.block_of(ppa);
+        let (die, block) = self.locator.locate(ppa);
         self.allocator.block_mut(block).programs += 1;
         self.stats.gc_programs += 1;
-        self.estimator
-            .enter(self.geometry.die_of(block), FlashOp::Program, true);
+        self.estimator.enter(die, FlashOp::Program, true);
         let operation = Operation::GcProgram {
             lpa,
             source,
@@ -107,6 +107,7 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// A page has been relocated: it is mapped, unless it has been overwritten since.
+    #[inline(always)]
     pub(in crate::ftl) fn on_gc_program<P: Platform>(
         &mut self,
         now: Time,
@@ -114,8 +115,7 @@ impl<M: Mapping> Ftl<M> {
         (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let block = self.geometry.block_of(ppa);
-        let die = self.geometry.die_of(block);
+        let (die, block) = self.locator.locate(ppa);
         self.estimator.leave(die, FlashOp::Program, true);
         self.allocator.block_mut(block).programs -= 1;
         let is_valid = self.mapping.still_holds(source, lpa);
