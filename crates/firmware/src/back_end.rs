@@ -65,7 +65,7 @@ pub(crate) enum Ended {
 }
 
 impl From<Done> for Ended {
-    #[inline]
+    #[inline(always)]
     fn from(done: Done) -> Self {
         // `stale` needs no answer. A page whose program ends while its fetch is in flight was
         // compacted, and its lines have been put into the frame in flight; without a log a page in
@@ -313,7 +313,7 @@ impl BackEnd {
     }
 
     /// A NAND operation has finished.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_nand_done<P: Platform>(
         &mut self,
         now: Time,

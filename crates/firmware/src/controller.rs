@@ -205,7 +205,7 @@ impl<I: LogIndex> Controller<I> {
         self.go_on(now, tag, ended, platform);
         // The other units of a flash page.
         while let Some(ended) = self.back_end.next_end(now, platform) {
-            self.go_on(now, tag, ended, platform);
+            self.go_on_more(now, tag, ended, platform);
         }
     }
 
@@ -221,11 +221,17 @@ impl<I: LogIndex> Controller<I> {
         platform: &mut P,
     ) {
         let ended = self.back_end.on_nand_failed(now, (tag, fault), platform);
+        self.go_on_more(now, tag, ended, platform);
+    }
+
+    /// As [`Controller::go_on`], where it is rare.
+    #[inline(never)]
+    fn go_on_more<P: Platform>(&mut self, now: Time, tag: NandTag, ended: Ended, platform: &mut P) {
         self.go_on(now, tag, ended, platform);
     }
 
     /// Does what the end of a NAND operation allows.
-    #[inline]
+    #[inline(always)]
     fn go_on<P: Platform>(&mut self, now: Time, tag: NandTag, ended: Ended, platform: &mut P) {
         match ended {
             Ended::Internal => return self.settle(now, platform),
@@ -433,7 +439,14 @@ impl<I: LogIndex> Controller<I> {
 
     /// Serves misses that waited for room, in order, until one has to go on waiting.
     fn resume_misses<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        while let Some(pending) = self.stalled_misses.front().copied() {
+        while let Some(pending) = self.stalled_misses.front() {
+            // A page write waits for nothing else.
+            let op = pending.request.op;
+            let is_page_write = matches!(op, RequestOp::WritePage | RequestOp::WritePageThrough);
+            if is_page_write && !self.back_end.has_free_buffer() {
+                return;
+            }
+            let pending = *pending;
             if !self.resolve(now, &pending, platform) {
                 return;
             }

@@ -38,7 +38,7 @@ use gc::Gc;
 use mapping::{ImplicitMapping, Mapping};
 use operation::{Operation, Operations, Program, Watches};
 use precondition::Precondition;
-use units::{DieId, FlashGeometry, FlashOp, Lpa, Picos, Time, Timing};
+use units::{DieId, FlashGeometry, FlashOp, Locator, Lpa, Picos, Time, Timing};
 
 units::ids! {
     /// Whoever asked for a NAND operation; the FTL hands it back and knows nothing of it.
@@ -131,6 +131,7 @@ struct Waiting {
 #[derive(Clone, Debug)]
 pub struct Ftl<M = ImplicitMapping> {
     geometry: FlashGeometry,
+    locator: Locator,
     config: FtlConfig,
     mapping: M,
     allocator: Allocator,
@@ -191,9 +192,10 @@ impl<M: Mapping> Ftl<M> {
         allocator.level_wear(config.wear_spread > 0);
         Self {
             geometry,
+            locator: Locator::new(&geometry),
             mapping,
             allocator,
-            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            gc: Gc::new(&geometry, first_buffer, config),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),
@@ -265,8 +267,7 @@ impl<M: Mapping> Ftl<M> {
         let ppa = ppa.unwrap_or_else(|| panic!("{lpa} is read from flash but not mapped"));
         let seen = self.watches.begin_read(lpa);
         self.stats.host_reads += 1;
-        let block = self.geometry.block_of(ppa);
-        let die = self.geometry.die_of(block);
+        let (die, block) = self.locator.locate(ppa);
         self.gc.begin_host_read(die, block);
         self.estimator.enter(die, FlashOp::Read, false);
         let operation = Operation::HostRead {
@@ -377,6 +378,8 @@ impl<M: Mapping> Ftl<M> {
 
     /// A NAND operation has finished. A flash page may bring more than one end: [`Ftl::next_done`]
     /// has the others.
+    // In the controller's function, which is one for all ends.
+    #[inline(always)]
     pub fn on_nand_done<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
         let done = self.end_operation(now, tag, platform);
         self.see_whether_stuck();
@@ -398,12 +401,14 @@ impl<M: Mapping> Ftl<M> {
         };
         let Program { lpa, owner, .. } = program;
         self.ending = rest;
-        self.on_host_program(now, (lpa, ppa, program.sequence), platform);
+        let block = self.geometry.block_of(ppa);
+        let die = self.geometry.die_of(block);
+        self.on_host_program(now, (die, block), (lpa, ppa, program.sequence), platform);
         self.see_whether_stuck();
         Done::Programmed { owner, lpa }
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_operation<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
         match self.operations.finish(tag) {
             Operation::HostRead {
@@ -422,22 +427,24 @@ impl<M: Mapping> Ftl<M> {
             Operation::HostProgram { ppa, program, rest } => {
                 let Program { lpa, owner, .. } = program;
                 self.ending = rest;
-                let die = self.geometry.die_of_unit(ppa);
+                let (die, block) = self.locator.locate(ppa);
                 self.estimator.leave(die, FlashOp::Program, false);
-                self.on_host_program(now, (lpa, ppa, program.sequence), platform);
+                self.on_host_program(now, (die, block), (lpa, ppa, program.sequence), platform);
                 Done::Programmed { owner, lpa }
             }
             Operation::GcRead {
                 lpa,
                 source,
                 buffer,
-            } => self.on_gc_read(now, (tag, lpa, source, buffer), platform),
+                home,
+            } => self.on_gc_read(now, home, (tag, lpa, source, buffer), platform),
             Operation::GcProgram {
                 lpa,
                 source,
                 ppa,
                 buffer,
-            } => self.on_gc_program(now, (lpa, source, ppa, buffer), platform),
+                home,
+            } => self.on_gc_program(now, home, (lpa, source, ppa, buffer), platform),
             Operation::GcPage { ppa, page } => self.on_gathered(now, (ppa, page), platform),
             Operation::Erase { block } => self.on_erased(now, block, platform),
         }

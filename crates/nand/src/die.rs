@@ -72,6 +72,11 @@ impl Unit {
         occupied: Picos::ZERO,
     };
 
+    /// Whether no command waits for it.
+    pub const fn has_nothing(&self) -> bool {
+        self.priority.is_empty() && self.ordered.is_empty() && self.suspended.is_none()
+    }
+
     /// Enters a phase that lasts from `now` to `end`.
     #[inline]
     pub fn enter(&mut self, phase: Phase, now: Time, end: Time) {

@@ -8,13 +8,13 @@ use crate::arbiter::{Arbiter, Part};
 use crate::die::{Bus, Phase, Suspended, Unit};
 use crate::empirical::Empirical;
 use crate::faults::{Faults, fault_of};
-use crate::list::{Op, OpId, Slab};
+use crate::list::{OpId, Slab};
 use crate::split::{Chain, Clocks};
 use crate::{
     Command, Completion, Fault, Kind, NandConfig, NandEvent, NandStats, Operation, Parallelism,
     Scheduling, Transfer,
 };
-use units::{BlockAddr, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
+use units::{BlockAddr, DieId, Divisor, FlashGeometry, PageSize, Picos, Ppa, Time, Timing};
 
 /// The flash of a device.
 #[derive(Clone, Debug)]
@@ -29,6 +29,10 @@ pub struct Nand {
     pub(crate) changes_of_block: Vec<u32>,
     pub(crate) stats: NandStats,
     pub(crate) geometry: FlashGeometry,
+    /// Of the geometry.
+    units_per_die: Divisor,
+    channels: Divisor,
+    die_count: u64,
     timing: Timing,
     /// None: times are constant.
     empirical: Option<Box<Empirical>>,
@@ -45,6 +49,17 @@ pub struct Nand {
     /// By unit; empty unless commands go to `submit_split`.
     pub(crate) clocks: Vec<Clocks>,
     pub(crate) chain: Chain,
+}
+
+/// What the end of a phase brings.
+#[derive(Clone, Copy, Debug)]
+pub enum PhaseEnd {
+    /// Nothing that anybody waits for.
+    Nothing,
+    /// What has come of a page of which somebody waits for a part ([`Nand::want`]).
+    Part(Part),
+    /// A command has finished.
+    Done(Completion),
 }
 
 /// Keeps events of the flash until their time.
@@ -87,6 +102,9 @@ impl Nand {
             changes_of_block: vec![0; tracked_blocks as usize],
             stats: NandStats::default(),
             geometry,
+            units_per_die: Divisor::new(geometry.unit_count() / u64::from(geometry.die_count())),
+            channels: Divisor::new(geometry.channel_count.into()),
+            die_count: geometry.die_count().into(),
             timing: config.timing(),
             empirical: Empirical::new(&config.empirical, geometry.channel_count),
             transfer_out: config.transfer_time_of(geometry.unit_size),
@@ -137,35 +155,40 @@ impl Nand {
 
     /// Takes a command at `now` and schedules what must be brought back to [`Nand::on_event`] at
     /// its time. The page or block exists.
+    #[inline]
     pub fn submit(&mut self, now: Time, command: Command, events: &mut impl Schedule) {
-        let block = command.operation.block(&self.geometry);
-        assert!(
-            block.get() < self.geometry.block_count(),
-            "the flash has the page or block"
-        );
-        let kind = command.operation.kind();
-        self.stats.of_mut(kind).submitted += 1;
-        let unit = self.unit_of(block);
+        let operation = command.operation;
+        let die = match operation {
+            Operation::Read(page) | Operation::Program(page) => {
+                self.units_per_die.quotient(page.get())
+            }
+            Operation::Erase(block) => self.geometry.die_of(block).get().into(),
+        };
+        assert!(die < self.die_count, "the flash has the page or block");
+        let unit = self.unit_of_die(DieId::new(die as u32));
+        self.stats.of_mut(operation.kind()).submitted += 1;
         let id = self.slab.insert(command, now);
         self.note_submitted(id);
-        let is_ahead = self.may_go_ahead(command.operation, block, unit);
+        let is_ahead = !self.changes_of_block.is_empty() && self.may_go_ahead(operation, unit);
         let queue = &mut self.units[unit as usize];
+        if queue.phase == Phase::Idle {
+            debug_assert!(
+                queue.has_nothing(),
+                "a unit that has something to do does it"
+            );
+            return self.begin(now, unit, id, events);
+        }
         if is_ahead {
             queue.priority.push(&mut self.slab, id);
         } else {
             queue.ordered.push(&mut self.slab, id);
         }
-        match queue.phase {
-            Phase::Idle => self.start_next(now, unit, events),
-            Phase::Array(running) if is_ahead => self.try_suspend(now, unit, running, events),
-            _ => {}
+        if let (Phase::Array(running), true) = (queue.phase, is_ahead) {
+            self.try_suspend(now, unit, running, events);
         }
     }
 
-    /// Ends the phase that `event` belongs to, at the time it was scheduled for; schedules what
-    /// follows and pushes the command that finished, if one did. An event whose phase was suspended
-    /// does nothing. Gives what has come of a page of which somebody waits for a part
-    /// ([`Nand::want`]), until all of it has.
+    /// As [`Nand::end_phase`]; pushes the command that finished, and gives the part that has come.
     pub fn on_event(
         &mut self,
         now: Time,
@@ -173,47 +196,63 @@ impl Nand {
         events: &mut impl Schedule,
         completed: &mut Vec<Completion>,
     ) -> Option<Part> {
-        let unit = &mut self.units[event.unit() as usize];
+        match self.end_phase(now, event, events) {
+            PhaseEnd::Nothing => return None,
+            PhaseEnd::Part(part) => return Some(part),
+            PhaseEnd::Done(completion) => completed.push(completion),
+        }
+        None
+    }
+
+    /// Ends the phase that `event` belongs to, at the time it was scheduled for, and schedules what
+    /// follows. An event whose phase was suspended does nothing. In its callers: they take little of
+    /// what it gives, and no memory is written for that.
+    #[inline(always)]
+    pub fn end_phase(
+        &mut self,
+        now: Time,
+        event: NandEvent,
+        events: &mut impl Schedule,
+    ) -> PhaseEnd {
+        let number = event.unit();
+        let unit = &mut self.units[number as usize];
         if unit.phase_number != event.phase_number() {
-            return None;
+            return PhaseEnd::Nothing;
         }
         assert!(now == unit.phase_end, "an event is brought at its time");
         let phase = unit.phase;
         let lasted = unit.leave(now);
         self.stats.die_occupied += lasted;
         if let (Some(_), Phase::TransferIn(id) | Phase::TransferOut(id)) = (&self.arbiter, phase) {
-            let (is_over, part) = self.end_transfer(now, (event.unit(), id), lasted, events);
+            let (is_over, part) = self.end_transfer(now, (number, id), lasted, events);
             if !is_over {
-                return part;
+                return part.map_or(PhaseEnd::Nothing, PhaseEnd::Part);
             }
         }
         match phase {
             Phase::Idle | Phase::ForBus(_) => unreachable!("such a phase has no event"),
-            Phase::Suspending => self.start_next(now, event.unit(), events),
-            Phase::TransferIn(id) => self.program(now, event.unit(), id, events),
-            Phase::TransferOut(id) => self.complete(now, event.unit(), id, events, completed),
+            Phase::Suspending => self.start_next(now, number, events),
+            Phase::TransferIn(id) => self.program(now, number, id, events),
+            Phase::TransferOut(id) => return self.complete(now, number, id, events),
             Phase::Array(id) => {
                 self.stats.die_busy += lasted;
-                match self.slab[id].command.operation.kind() {
-                    Kind::Read => self.enter_transfer(now, event.unit(), id, events),
-                    _ => {
-                        self.leave_cells(event.unit());
-                        self.complete(now, event.unit(), id, events, completed);
-                    }
+                if self.slab[id].command.operation.kind() != Kind::Read {
+                    self.leave_cells(number);
+                    return self.complete(now, number, id, events);
                 }
+                self.enter_transfer(now, number, id, events);
             }
         }
-        None
+        PhaseEnd::Nothing
     }
 
     /// Whether a command may start before those that wait already: a read may, unless one of them
     /// is a program of its page or an erase of its block. Notes programs and erases for later
     /// reads.
     #[inline]
-    fn may_go_ahead(&mut self, operation: Operation, block: BlockAddr, unit: u32) -> bool {
-        let Some(changes) = self.changes_of_block.get_mut(block.index()) else {
-            return false;
-        };
+    fn may_go_ahead(&mut self, operation: Operation, unit: u32) -> bool {
+        let block = operation.block(&self.geometry);
+        let changes = &mut self.changes_of_block[block.index()];
         let Operation::Read(page) = operation else {
             *changes += 1;
             return false;
@@ -242,6 +281,7 @@ impl Nand {
 
     /// Gives an idle unit its next command: a read that may go ahead, else what was suspended,
     /// else the oldest.
+    #[inline(always)]
     fn start_next(&mut self, now: Time, unit: u32, events: &mut impl Schedule) {
         let queue = &mut self.units[unit as usize];
         let next = match queue.priority.pop(&self.slab) {
@@ -254,10 +294,17 @@ impl Nand {
                 },
             },
         };
-        self.slab[next].started = now;
-        match self.slab[next].command.operation.kind() {
-            Kind::Program => self.enter_transfer(now, unit, next, events),
-            _ => self.enter_array(now, unit, next, events),
+        self.begin(now, unit, next, events);
+    }
+
+    /// An idle unit takes a command up.
+    #[inline(never)]
+    fn begin(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
+        let op = &mut self.slab[id];
+        op.started = now;
+        match op.command.operation.kind() {
+            Kind::Program => self.enter_transfer(now, unit, id, events),
+            _ => self.enter_array(now, unit, id, events),
         }
     }
 
@@ -287,8 +334,16 @@ impl Nand {
     }
 
     /// A program or erase is not at the cells any more: done or suspended.
-    #[inline]
+    #[inline(always)]
     fn leave_cells(&mut self, unit: u32) {
+        if self.empirical.is_some() {
+            self.leave_drawn(unit);
+        }
+    }
+
+    /// The same where times are drawn.
+    #[cold]
+    fn leave_drawn(&mut self, unit: u32) {
         let channel = self.channel_of(unit);
         if let Some(empirical) = self.empirical.as_mut() {
             empirical.leave(channel);
@@ -298,7 +353,7 @@ impl Nand {
     /// Units are numbered so that both dies and channels give the channel by remainder.
     #[inline(always)]
     pub(crate) const fn channel_of(&self, unit: u32) -> u32 {
-        unit % self.geometry.channel_count
+        self.channels.rest(unit as u64) as u32
     }
 
     /// How much longer flash that can fail reads: until the bits can be corrected, or in vain.
@@ -346,7 +401,7 @@ impl Nand {
 
     /// The page has come in: the cells program it, unless a read that came meanwhile goes first.
     /// Nothing is interrupted then, so that the die spends no `t_suspend`.
-    #[inline]
+    #[inline(always)]
     fn program(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) {
         let state = &mut self.units[unit as usize];
         if self.suspend.is_none() || state.priority.is_empty() {
@@ -398,42 +453,41 @@ impl Nand {
     }
 
     #[inline(always)]
-    fn complete(
-        &mut self,
-        now: Time,
-        unit: u32,
-        id: OpId,
-        events: &mut impl Schedule,
-        completed: &mut Vec<Completion>,
-    ) {
-        let op = self.slab.remove(id);
-        self.note_completed(op.command.tag);
-        let operation = op.command.operation;
+    fn complete(&mut self, now: Time, unit: u32, id: OpId, events: &mut impl Schedule) -> PhaseEnd {
         let fault = match self.faults.is_some() {
-            true => self.end_with_faults(&op),
+            true => self.end_with_faults(id),
             false => None,
         };
-        self.record(now, &op);
-        if operation.kind() != Kind::Read {
-            let block = operation.block(&self.geometry);
-            if let Some(changes) = self.changes_of_block.get_mut(block.index()) {
-                *changes -= 1;
-            }
-        }
-        completed.push(Completion {
+        let op = &self.slab[id];
+        let operation = op.command.operation;
+        let completion = Completion {
             tag: op.command.tag,
             operation,
             submitted: op.submitted,
             started: op.started,
             finished: now,
             fault,
-        });
+        };
+        let stats = self.stats.of_mut(operation.kind());
+        stats.completed += 1;
+        stats.wait += op.started - op.submitted;
+        stats.channel_wait += op.channel_wait;
+        stats.suspended += op.suspended;
+        stats.latency += now - op.submitted;
+        self.slab.remove(id);
+        self.note_completed(completion.tag);
+        if !self.changes_of_block.is_empty() && operation.kind() != Kind::Read {
+            let block = operation.block(&self.geometry);
+            self.changes_of_block[block.index()] -= 1;
+        }
         self.start_next(now, unit, events);
+        PhaseEnd::Done(completion)
     }
 
     /// How a command of flash that can fail ends, and the counters of that.
     #[cold]
-    fn end_with_faults(&mut self, op: &Op) -> Option<Fault> {
+    fn end_with_faults(&mut self, id: OpId) -> Option<Fault> {
+        let op = &self.slab[id];
         let operation = op.command.operation;
         let faults = self.faults.as_mut()?;
         let is_done = match operation {
@@ -446,15 +500,6 @@ impl Nand {
         stats.retry_time += self.timing.expected(Kind::Read) * u64::from(op.retries);
         stats.failed += u64::from(!is_done);
         (!is_done).then(|| fault_of(operation.kind()))
-    }
-
-    fn record(&mut self, now: Time, op: &Op) {
-        let stats = self.stats.of_mut(op.command.operation.kind());
-        stats.completed += 1;
-        stats.wait += op.started - op.submitted;
-        stats.channel_wait += op.channel_wait;
-        stats.suspended += op.suspended;
-        stats.latency += now - op.submitted;
     }
 
     /// Counts an operation that somebody else has performed, and what it took from its start to its
@@ -485,7 +530,11 @@ impl Nand {
     /// The die or channel that works on a block.
     #[inline]
     pub fn unit_of(&self, block: BlockAddr) -> u32 {
-        let die = self.geometry.die_of(block);
+        self.unit_of_die(self.geometry.die_of(block))
+    }
+
+    #[inline(always)]
+    fn unit_of_die(&self, die: DieId) -> u32 {
         match self.parallelism {
             Parallelism::Die => die.get(),
             Parallelism::Channel => self.geometry.channel_of(die).get(),

@@ -27,6 +27,6 @@ pub use command::{Command, Completion, NandEvent, Operation};
 pub use config::{NandConfig, Parallelism, Scheduling, Transfer};
 pub use empirical::{EmpiricalConfig, TimeTable, WrongTable};
 pub use faults::{Calendar, Condition, Day, Fault, FaultConfig, Faults, ReadOutcome};
-pub use flash::{Nand, Schedule};
+pub use flash::{Nand, PhaseEnd, Schedule};
 pub use stats::{KindStats, NandStats};
 pub use units::FlashOp as Kind;

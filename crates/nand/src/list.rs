@@ -65,11 +65,13 @@ impl Slab {
         self[id] = op;
         id
     }
-    pub fn remove(&mut self, id: OpId) -> Op {
-        let op = self[id];
-        self[id].next = self.free;
-        self.free = id.0;
+    /// Frees a command's slot.
+    #[inline]
+    pub fn remove(&mut self, id: OpId) -> &Op {
         self.live_count -= 1;
+        let next = core::mem::replace(&mut self.free, id.0);
+        let op = &mut self[id];
+        op.next = next;
         op
     }
     pub fn live_count(&self) -> u64 {
@@ -109,6 +111,7 @@ impl List {
     };
 
     /// Appends a command that has been in no list since it was inserted.
+    #[inline]
     pub fn push(&mut self, slab: &mut Slab, id: OpId) {
         if self.head == NIL {
             self.head = id.0;
@@ -120,6 +123,7 @@ impl List {
     pub const fn is_empty(&self) -> bool {
         self.head == NIL
     }
+    #[inline]
     pub fn pop(&mut self, slab: &Slab) -> Option<OpId> {
         if self.head == NIL {
             return None;

@@ -51,6 +51,7 @@ impl NandStats {
     pub const fn of(&self, kind: Kind) -> &KindStats {
         &self.kinds[kind.index()]
     }
+    #[inline]
     pub(crate) const fn of_mut(&mut self, kind: Kind) -> &mut KindStats {
         &mut self.kinds[kind.index()]
     }

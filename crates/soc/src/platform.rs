@@ -8,7 +8,7 @@ use firmware::{
     Cell, Controller, NandCommand, NandFault, NandTag, PagePlace, Platform, Record, Request,
     Response, Timer, Work,
 };
-use nand::NandEvent;
+use nand::{NandEvent, Part, PhaseEnd};
 use units::{Bytes, LineInPage, LineMask, LogSlot, Lpa, Picos, Ppa, RequestId, Time};
 
 /// What firmware is told: the four things that can happen to a device.
@@ -96,8 +96,8 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
         });
     }
 
-    /// The time of an event of the device has come.
-    #[inline]
+    /// The time of an event of the device has come. In its callers, which know what happens.
+    #[inline(always)]
     pub fn on_event<H: Harness>(&mut self, now: Time, event: DeviceEvent, harness: &mut H) {
         match event {
             DeviceEvent::Nand(phase) => self.end_phase(now, phase, harness),
@@ -112,31 +112,25 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
         }
     }
 
-    /// A phase of the flash's work ends; completions go to the firmware in the order of the flash.
+    /// A phase of the flash's work ends; what is done the firmware is told.
+    #[inline(always)]
     fn end_phase<H: Harness>(&mut self, now: Time, event: NandEvent, harness: &mut H) {
-        let (completions, part) = self.resources.end_phase(now, event, harness);
-        if let Some((tag, lines)) = part {
-            self.bring_lines(now, tag, lines, harness);
+        match self.resources.end_phase(now, event, harness) {
+            PhaseEnd::Nothing => {}
+            PhaseEnd::Part(part) => self.bring_lines(now, part, harness),
+            PhaseEnd::Done(completion) => {
+                harness.observe(&completion);
+                let tag = NandTag::new(completion.tag);
+                self.end_command(now, tag, completion.fault, harness);
+            }
         }
-        for completion in &completions {
-            harness.observe(completion);
-        }
-        for completion in &completions {
-            let tag = NandTag::new(completion.tag);
-            self.end_command(now, tag, completion.fault, harness);
-        }
-        self.resources.reuse(completions);
     }
 
     /// Lines of a page that is being read have come.
     #[inline(never)]
-    fn bring_lines<H: Harness>(
-        &mut self,
-        now: Time,
-        tag: NandTag,
-        lines: LineMask,
-        harness: &mut H,
-    ) {
+    fn bring_lines<H: Harness>(&mut self, now: Time, part: Part, harness: &mut H) {
+        let tag = NandTag::new(part.tag);
+        let lines = self.resources.lines_of(part.codewords);
         if self.resources.bytes.nand_brings(tag) {
             self.with(harness, |controller, platform| {
                 controller.on_lines(now, tag, lines, platform);
@@ -145,7 +139,7 @@ impl<F: Firmware, B: DataPlane> Soc<F, B> {
         self.resources.bytes.nand_ends();
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_command<H: Harness>(
         &mut self,
         now: Time,
@@ -221,7 +215,7 @@ impl<H: Harness, B: DataPlane> Platform for TimedPlatform<'_, H, B> {
 
     // In its caller, where the command's parts are: put together in memory and copied as a whole,
     // it would wait for their stores.
-    #[inline]
+    #[inline(always)]
     fn nand(&mut self, at: Time, command: NandCommand) {
         self.resources.take_command(at, command, self.harness);
     }

@@ -12,6 +12,8 @@ use wheel::{SLICES, Wheel, slice_of};
 
 /// So many entries of a slice are sorted as they come, more of them all at once.
 const FEW: usize = 16;
+/// No slice: time ends long before.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
@@ -40,6 +42,8 @@ pub struct EventQueue<E> {
     cursor: u64,
     wheel: Wheel<E>,
     heap: Heap<E>,
+    /// The slice of the first entry of the heap.
+    late: u64,
     now: Time,
     next_sequence: u64,
 }
@@ -52,6 +56,7 @@ impl<E: Copy> EventQueue<E> {
             cursor: 0,
             wheel: Wheel::new(),
             heap: Heap::new(),
+            late: NEVER,
             now: Time::ZERO,
             next_sequence: 0,
         }
@@ -129,9 +134,11 @@ impl<E: Copy> EventQueue<E> {
             sequence,
             event,
         };
-        if slice_of(time) <= self.cursor {
+        let slice = slice_of(time);
+        if slice <= self.cursor {
             insert(&mut self.current, &entry);
         } else {
+            self.late = self.late.min(slice);
             self.heap.push(entry);
         }
     }
@@ -139,27 +146,33 @@ impl<E: Copy> EventQueue<E> {
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let first = match self.current.pop() {
-            Some(first) => first,
-            None => self.take_slice().or_else(|| self.current.pop())?,
-        };
-        self.now = first.time;
-        Some((first.time, first.event))
+        self.pop_until(Time::MAX)
     }
 
     /// Takes the earliest event, if it happens up to `to`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_until(&mut self, to: Time) -> Option<(Time, E)> {
-        let first = match self.current.pop() {
-            Some(first) => first,
-            None => self.take_slice().or_else(|| self.current.pop())?,
-        };
+        if self.current.is_empty() {
+            let (slice, only) = self.next_slice()?;
+            match only {
+                // Nearly always; it goes nowhere in between.
+                Some(only) if self.wheel.time_of(only) <= to => {
+                    self.cursor = slice;
+                    let entry = self.wheel.take_only(slice, only);
+                    self.now = entry.time;
+                    return Some((entry.time, entry.event));
+                }
+                _ => self.take_slice(slice),
+            }
+        }
+        let first = self.current.last()?;
         if first.time > to {
-            self.current.push(first);
             return None;
         }
-        self.now = first.time;
-        Some((first.time, first.event))
+        let (time, event) = (first.time, first.event);
+        self.current.truncate(self.current.len() - 1);
+        self.now = time;
+        Some((time, event))
     }
 
     /// Whether another event happens at the time of the one popped last. Those of its slice of time
@@ -173,43 +186,42 @@ impl<E: Copy> EventQueue<E> {
     /// If nothing is known to come next, takes the next slice up.
     #[inline]
     fn advance(&mut self) {
-        if self.current.is_empty() {
-            let only = self.take_slice();
-            self.current.extend(only);
-        }
-    }
-
-    /// Goes on to the next slice. Gives its entry if it has just one, as most have; otherwise its
-    /// entries are what comes next.
-    #[inline]
-    fn take_slice(&mut self) -> Option<Entry<E>> {
-        let soon = self.wheel.next_slice(self.cursor);
-        let late = self.heap.first().map(|entry| slice_of(entry.time));
-        let slice = soon.into_iter().chain(late).min()?;
-        self.cursor = slice;
-        if late != Some(slice)
-            && let Some(only) = self.wheel.take_only(slice)
+        if self.current.is_empty()
+            && let Some((slice, _)) = self.next_slice()
         {
-            return Some(only);
+            self.take_slice(slice);
         }
-        self.take_entries(slice, soon, late);
-        None
     }
 
-    fn take_entries(&mut self, slice: u64, soon: Option<u64>, late: Option<u64>) {
+    /// The next slice that has entries, and the node of its entry if it has just one, as most have.
+    #[inline(always)]
+    fn next_slice(&self) -> Option<(u64, Option<u32>)> {
+        let soon = self.wheel.next_slice(self.cursor);
+        if soon < self.late {
+            return Some((soon, self.wheel.only_of(soon)));
+        }
+        (self.late != NEVER).then_some((self.late, None))
+    }
+
+    /// Goes on to a slice, the next that has entries: they are what comes next.
+    #[inline(never)]
+    fn take_slice(&mut self, slice: u64) {
+        self.cursor = slice;
         let current = &mut self.current;
-        if soon == Some(slice) {
+        if self.wheel.has(slice) {
             self.wheel.drain(slice, |entry| match current.len() {
                 0..FEW => insert(current, entry),
                 _ => current.push(*entry),
             });
         }
-        if late == Some(slice) {
+        if self.late == slice {
             while let Some(first) = self.heap.first()
                 && slice_of(first.time) == slice
             {
                 current.extend(self.heap.pop());
             }
+            let first = self.heap.first();
+            self.late = first.map_or(NEVER, |first| slice_of(first.time));
         } else if current.len() <= FEW {
             return;
         }

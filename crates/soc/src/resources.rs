@@ -7,7 +7,7 @@ use crate::work_times::{GivenTimes, Timed, WorkTimes};
 use dram::{Access, Dram, DramLine, DramSpec};
 use firmware::{NandCommand, NandOp, NandTag, Unit, Work, WorkCosts};
 use nand::{
-    Calendar, Command, Completion, Day, Faults, Nand, NandConfig, NandEvent, Operation, Schedule,
+    Calendar, Command, Day, Faults, Nand, NandConfig, NandEvent, Operation, PhaseEnd, Schedule,
     Transfer,
 };
 use units::address::LINE_BYTES;
@@ -64,10 +64,11 @@ pub struct Resources<B> {
     firmware_cores: Vec<Time>,
     /// Commands that start in the future, by tag.
     waiting_commands: Vec<Option<NandCommand>>,
-    completions: Vec<Completion>,
     pub(crate) interrupt_latency: Picos,
     pub(crate) tells_pages: bool,
     forecast: Option<Forecast>,
+    /// No end of a command is asked for before, and none is known: what has to start does.
+    is_plain: bool,
     calendar: Calendar,
     /// Lines of a codeword, where those that are wanted go first; else none.
     codeword_lines: u16,
@@ -86,6 +87,7 @@ impl<B: DataPlane> Resources<B> {
             calendar = of_faults;
         }
         Self {
+            is_plain: !nand.is_split() && !config.forecasts,
             nand,
             dram: Dram::new(&config.dram),
             bytes,
@@ -97,7 +99,6 @@ impl<B: DataPlane> Resources<B> {
             pipelines: [config.now; 2],
             firmware_cores: vec![config.now; config.firmware_cores as usize],
             waiting_commands: Vec::new(),
-            completions: Vec::new(),
             interrupt_latency: config.interrupt_latency,
             tells_pages: config.tells_pages,
             forecast: config.forecasts.then(Forecast::default),
@@ -126,10 +127,10 @@ impl<B: DataPlane> Resources<B> {
             pipelines: self.pipelines,
             firmware_cores: self.firmware_cores.clone(),
             waiting_commands: self.waiting_commands.clone(),
-            completions: Vec::new(),
             interrupt_latency: self.interrupt_latency,
             tells_pages: self.tells_pages,
             forecast: self.forecast.clone(),
+            is_plain: self.is_plain,
             calendar: self.calendar,
             codeword_lines: self.codeword_lines,
         }
@@ -249,8 +250,9 @@ impl<B: DataPlane> Resources<B> {
             .bulk_behind(at, DramLine::at(address), lines, access)
     }
 
-    /// Takes a command of the firmware, which starts at `at` or now.
-    #[inline]
+    /// Takes a command of the firmware, which starts at `at` or now. In its callers, which know
+    /// what it does.
+    #[inline(always)]
     pub(crate) fn take_command<H: Harness>(
         &mut self,
         at: Time,
@@ -259,6 +261,16 @@ impl<B: DataPlane> Resources<B> {
     ) {
         let now = harness.now();
         self.bytes.nand_begins(command.tag, &command.op);
+        if self.is_plain && at <= now {
+            return self.submit(now, command.tag, operation_of(&command), harness);
+        }
+        self.take_other(at, command, harness);
+    }
+
+    /// A command that starts later, or whose end is to be known.
+    #[inline(never)]
+    fn take_other<H: Harness>(&mut self, at: Time, command: NandCommand, harness: &mut H) {
+        let now = harness.now();
         if !self.is_flash_measured {
             if self.nand.is_split() {
                 return self.submit_split(at.max(now), command, harness);
@@ -268,7 +280,7 @@ impl<B: DataPlane> Resources<B> {
             }
         }
         if at <= now {
-            return self.submit(now, command, harness);
+            return self.submit(now, command.tag, operation_of(&command), harness);
         }
         let index = command.tag.index();
         if index >= self.waiting_commands.len() {
@@ -281,29 +293,33 @@ impl<B: DataPlane> Resources<B> {
     }
 
     /// A command that starts later starts.
+    #[inline(never)]
     pub(crate) fn start_waiting<H: Harness>(&mut self, now: Time, tag: NandTag, harness: &mut H) {
         let command = self.waiting_commands[tag.index()].take();
         let command = command.expect("a command that starts later is kept until then");
-        self.submit(now, command, harness);
+        self.submit(now, command.tag, operation_of(&command), harness);
     }
 
-    fn submit<H: Harness>(&mut self, now: Time, command: NandCommand, harness: &mut H) {
+    // With the parts of a command, which are in registers.
+    #[inline(never)]
+    fn submit<H: Harness>(
+        &mut self,
+        now: Time,
+        tag: NandTag,
+        operation: Operation,
+        harness: &mut H,
+    ) {
         if self.is_flash_measured {
-            self.begun.push(Begun {
-                tag: command.tag,
-                at: now,
-                operation: operation_of(&command),
-            });
+            let at = now;
+            self.begun.push(Begun { tag, at, operation });
             return;
         }
         let calendar = self.calendar;
         if let Some(faults) = self.nand.faults_mut() {
             faults.set_today(calendar.today(now));
         }
-        let command = Command {
-            tag: command.tag.get(),
-            operation: operation_of(&command),
-        };
+        let tag = tag.get();
+        let command = Command { tag, operation };
         self.nand.submit(now, command, &mut OfFlash(harness));
     }
 
@@ -359,7 +375,7 @@ impl<B: DataPlane> Resources<B> {
     }
 
     /// The lines of codewords, a bit each.
-    fn lines_of(&self, codewords: u64) -> LineMask {
+    pub(crate) fn lines_of(&self, codewords: u64) -> LineMask {
         let mut lines = LineMask::EMPTY;
         for codeword in (0..u64::BITS as u16).filter(|bit| codewords >> bit & 1 == 1) {
             let first = codeword * self.codeword_lines;
@@ -369,25 +385,15 @@ impl<B: DataPlane> Resources<B> {
         lines
     }
 
-    /// A phase of the flash's work ends; gives what is done then, in order, and the lines that have
-    /// come of a read that is not. The list comes back with [`Resources::reuse`].
+    /// A phase of the flash's work ends: what it brings.
+    #[inline(always)]
     pub(crate) fn end_phase<H: Harness>(
         &mut self,
         now: Time,
         event: NandEvent,
         harness: &mut H,
-    ) -> (Vec<Completion>, Option<(NandTag, LineMask)>) {
-        let mut completions = std::mem::take(&mut self.completions);
-        let part = self
-            .nand
-            .on_event(now, event, &mut OfFlash(harness), &mut completions);
-        let lines = part.map(|part| (NandTag::new(part.tag), self.lines_of(part.codewords)));
-        (completions, lines)
-    }
-
-    pub(crate) fn reuse(&mut self, mut completions: Vec<Completion>) {
-        completions.clear();
-        self.completions = completions;
+    ) -> PhaseEnd {
+        self.nand.end_phase(now, event, &mut OfFlash(harness))
     }
 
     pub(crate) fn expected_end(&self, tag: NandTag) -> Option<Time> {
@@ -399,12 +405,13 @@ impl<B: DataPlane> Resources<B> {
 struct OfFlash<'a, H>(&'a mut H);
 
 impl<H: Harness> Schedule for OfFlash<'_, H> {
-    #[inline]
+    #[inline(always)]
     fn schedule(&mut self, at: Time, event: NandEvent) {
         self.0.schedule(at, DeviceEvent::Nand(event));
     }
 }
 
+#[inline(always)]
 fn operation_of(command: &NandCommand) -> Operation {
     match command.op {
         NandOp::Read { ppa } => Operation::Read(ppa),

@@ -1,6 +1,6 @@
 //! Physical flash addresses and the geometry that gives them meaning.
 
-use crate::{Bytes, ChannelId, DieId, PageSize};
+use crate::{Bytes, ChannelId, DieId, Divisor, PageSize};
 use core::fmt;
 
 /// A physical page: the place of one mapping unit, of which a flash page holds one or several.
@@ -190,6 +190,39 @@ impl FlashGeometry {
     }
 }
 
+/// Finds block and die of a unit, as the geometry does, for those who ask all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Locator {
+    units_per_block: Divisor,
+    blocks_per_die: Divisor,
+}
+
+impl Locator {
+    /// That of a geometry.
+    pub const fn new(geometry: &FlashGeometry) -> Self {
+        Self {
+            units_per_block: Divisor::new(geometry.units_per_block as u64),
+            blocks_per_die: Divisor::new(geometry.blocks_per_die() as u64),
+        }
+    }
+    /// The block of a unit.
+    #[inline(always)]
+    pub const fn block_of(&self, unit: Ppa) -> BlockAddr {
+        BlockAddr(self.units_per_block.quotient(unit.0) as u32)
+    }
+    /// The die of a block.
+    #[inline(always)]
+    pub const fn die_of(&self, block: BlockAddr) -> DieId {
+        DieId::new(self.blocks_per_die.quotient(block.0 as u64) as u32)
+    }
+    /// Die and block of a unit.
+    #[inline(always)]
+    pub const fn locate(&self, unit: Ppa) -> (DieId, BlockAddr) {
+        let block = self.block_of(unit);
+        (self.die_of(block), block)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +257,23 @@ mod tests {
             assert_eq!(TABLE_II.block_on(die, in_die), block);
         }
         assert_eq!(TABLE_II.channel_of(DieId::new(17)), ChannelId::new(1));
+    }
+
+    #[test]
+    fn a_locator_says_what_the_geometry_says() {
+        let odd = FlashGeometry {
+            blocks_per_plane: 100,
+            units_per_block: 192,
+            ..TABLE_II
+        };
+        for geometry in [TABLE_II, odd] {
+            let locator = Locator::new(&geometry);
+            for number in [0, 191, 192, 255, 256, 32_768, geometry.unit_count() - 1] {
+                let unit = Ppa::new(number);
+                let block = geometry.block_of(unit);
+                assert_eq!(locator.locate(unit), (geometry.die_of(block), block));
+            }
+        }
     }
 
     #[test]

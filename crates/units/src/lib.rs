@@ -11,6 +11,7 @@
 extern crate alloc;
 
 pub mod address;
+pub mod divisor;
 pub mod filling;
 pub mod flash;
 pub mod foresee;
@@ -26,7 +27,8 @@ pub mod time;
 pub mod timing;
 
 pub use address::{ByteAddr, LineAddr, LineInPage, Lpa, PageSize};
-pub use flash::{BlockAddr, FlashGeometry, FlashPage, Ppa};
+pub use divisor::Divisor;
+pub use flash::{BlockAddr, FlashGeometry, FlashPage, Locator, Ppa};
 pub use foresee::foresee;
 pub use id::{ChannelId, CoreId, DieId, FrameId, LogSlot, RequestId, ThreadId, TxId};
 pub use line_mask::LineMask;

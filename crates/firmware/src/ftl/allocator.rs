@@ -90,6 +90,16 @@ struct Die {
     condemned: u32,
 }
 
+impl Die {
+    #[inline(always)]
+    fn open_mut(&mut self, whose: For) -> &mut Option<Open> {
+        match whose {
+            For::Host => &mut self.host_open,
+            For::Gc => &mut self.gc_open,
+        }
+    }
+}
+
 /// Blocks of all dies and the round-robin over them.
 #[derive(Clone, Debug)]
 pub(super) struct Allocator {
@@ -222,10 +232,7 @@ impl Allocator {
     /// The next flash page of a die that has room.
     #[inline]
     fn take_page_on(&mut self, die: DieId, units: u32) -> Ppa {
-        let open = self.dies[die.index()].host_open.take();
-        let open = open.unwrap_or_else(|| self.open_block(die, For::Host));
-        let (page, rest) = self.advance(open);
-        self.dies[die.index()].host_open = rest;
+        let page = self.next_page(die, For::Host);
         self.dies[die.index()].committed += units;
         self.refresh(die);
         page
@@ -243,11 +250,32 @@ impl Allocator {
     }
 
     fn take_own_gc_page(&mut self, die: DieId) -> Ppa {
-        let open = self.dies[die.index()].gc_open.take();
-        let open = open.unwrap_or_else(|| self.open_block(die, For::Gc));
-        let (page, rest) = self.advance(open);
-        self.dies[die.index()].gc_open = rest;
+        let page = self.next_page(die, For::Gc);
         self.refresh(die);
+        page
+    }
+
+    /// The next flash page of the open block of a die; of a new one if there is none.
+    #[inline(always)]
+    fn next_page(&mut self, die: DieId, whose: For) -> Ppa {
+        let (step, units) = (self.geometry.units_per_page, self.geometry.units_per_block);
+        match self.dies[die.index()].open_mut(whose) {
+            Some(open) if open.next + step < units => {
+                let page = self.geometry.unit_on(open.block, open.next);
+                open.next += step;
+                page
+            }
+            _ => self.turn_block(die, whose),
+        }
+    }
+
+    /// The first flash page of a block, or its last one.
+    #[inline(never)]
+    fn turn_block(&mut self, die: DieId, whose: For) -> Ppa {
+        let open = self.dies[die.index()].open_mut(whose).take();
+        let open = open.unwrap_or_else(|| self.open_block(die, whose));
+        let (page, rest) = self.advance(open);
+        *self.dies[die.index()].open_mut(whose) = rest;
         page
     }
 

@@ -21,6 +21,7 @@ struct Queue {
 }
 
 impl Queue {
+    #[inline(always)]
     fn count_mut(&mut self, kind: FlashOp) -> &mut u32 {
         match kind {
             FlashOp::Read => &mut self.reads,
@@ -30,6 +31,15 @@ impl Queue {
     }
 }
 
+/// What is queued at one die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Die {
+    /// The queue that it counts in: kept, for to find its channel takes a division.
+    queue: u32,
+    /// Operations, the one being served included.
+    operations: u32,
+}
+
 /// Counts of the operations queued, per channel or die.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Estimator {
@@ -37,8 +47,7 @@ pub struct Estimator {
     geometry: FlashGeometry,
     timing: Timing,
     queues: Vec<Queue>,
-    /// By die: operations queued, the one being served included.
-    on_die: Vec<u32>,
+    dies: Vec<Die>,
     /// A bit for each die with none, and how many have none.
     idle: Vec<u64>,
     idle_count: u32,
@@ -57,7 +66,12 @@ impl Estimator {
             geometry,
             timing,
             queues: vec![Queue::default(); queue_count as usize],
-            on_die: vec![0; dies as usize],
+            dies: (0..dies)
+                .map(|die| Die {
+                    queue: die % queue_count,
+                    operations: 0,
+                })
+                .collect(),
             idle: (0..dies.div_ceil(64))
                 .map(|word| ones(dies - word * 64))
                 .collect(),
@@ -66,26 +80,28 @@ impl Estimator {
     }
 
     /// An operation of this kind joins the queue of the die.
+    #[inline]
     pub fn enter(&mut self, die: DieId, kind: FlashOp, is_gc: bool) {
-        let queue = self.index(die);
-        *self.queues[queue].count_mut(kind) += 1;
-        self.queues[queue].gc_ops += u32::from(is_gc);
-        let on_die = &mut self.on_die[die.index()];
-        *on_die += 1;
-        if *on_die == 1 {
+        let of_die = &mut self.dies[die.index()];
+        of_die.operations += 1;
+        let queue = &mut self.queues[of_die.queue as usize];
+        *queue.count_mut(kind) += 1;
+        queue.gc_ops += u32::from(is_gc);
+        if of_die.operations == 1 {
             self.idle[die.index() / 64] &= !(1 << (die.get() % 64));
             self.idle_count -= 1;
         }
     }
 
     /// An operation of this kind is done.
+    #[inline]
     pub fn leave(&mut self, die: DieId, kind: FlashOp, is_gc: bool) {
-        let queue = self.index(die);
-        *self.queues[queue].count_mut(kind) -= 1;
-        self.queues[queue].gc_ops -= u32::from(is_gc);
-        let on_die = &mut self.on_die[die.index()];
-        *on_die -= 1;
-        if *on_die == 0 {
+        let of_die = &mut self.dies[die.index()];
+        of_die.operations -= 1;
+        let queue = &mut self.queues[of_die.queue as usize];
+        *queue.count_mut(kind) -= 1;
+        queue.gc_ops -= u32::from(is_gc);
+        if of_die.operations == 0 {
             self.idle[die.index() / 64] |= 1 << (die.get() % 64);
             self.idle_count += 1;
         }
@@ -104,7 +120,7 @@ impl Estimator {
 
     /// Algorithm 1 for a read that joins the queue of the die now.
     pub fn estimate(&self, die: DieId) -> Estimate {
-        let queue = &self.queues[self.index(die)];
+        let queue = &self.queues[self.dies[die.index()].queue as usize];
         if self.kind == EstimatorKind::Reads {
             return Estimate {
                 latency: self.timing.expected(FlashOp::Read) * u64::from(queue.reads + 1),
@@ -122,13 +138,6 @@ impl Estimator {
     /// The same estimator with empty queues.
     pub fn emptied(&self) -> Self {
         Self::new(self.kind, self.geometry, self.timing)
-    }
-
-    fn index(&self, die: DieId) -> usize {
-        match self.kind {
-            EstimatorKind::Channel | EstimatorKind::Exact => self.geometry.channel_of(die).index(),
-            EstimatorKind::Die | EstimatorKind::Reads => die.index(),
-        }
     }
 }
 

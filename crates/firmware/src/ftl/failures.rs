@@ -48,6 +48,12 @@ pub struct Failures {
 }
 
 impl<M: Mapping> Ftl<M> {
+    /// A read has ended that cannot be corrected.
+    #[inline(never)]
+    fn end_in_vain<P: Platform>(&mut self, now: Time, tag: NandTag, platform: &mut P) -> Done {
+        self.on_nand_done(now, tag, platform)
+    }
+
     /// A NAND operation has failed.
     #[cold]
     pub fn on_nand_failed<P: Platform>(
@@ -61,7 +67,7 @@ impl<M: Mapping> Ftl<M> {
             self.failures.reads += 1;
             return match self.read_again(now, tag, platform) {
                 true => Done::Internal,
-                false => self.on_nand_done(now, tag, platform),
+                false => self.end_in_vain(now, tag, platform),
             };
         }
         match self.operations.finish(tag) {
@@ -73,6 +79,7 @@ impl<M: Mapping> Ftl<M> {
                 source,
                 ppa,
                 buffer,
+                ..
             } => self.on_gc_program_failed(now, (lpa, source, ppa, buffer), platform),
             Operation::GcPage { ppa, page } => {
                 self.on_gathered_failed(now, (ppa, page), platform);

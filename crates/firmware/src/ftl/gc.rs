@@ -13,7 +13,7 @@ mod owed;
 mod relocation;
 
 use super::allocator::{BlockState, units_that_count};
-use super::config::GcKind;
+use super::config::{FtlConfig, GcKind};
 use super::mapping::Mapping;
 use super::operation::Operation;
 use super::{Done, Ftl};
@@ -80,16 +80,26 @@ pub(super) struct Gc {
     /// Dies that want a buffer, in order.
     waiting: VecDeque<DieId>,
     are_waiting_for_room: bool,
+    /// Units that a die may have in flight, those of one flash page at least: usually, and while
+    /// the host lacks room.
+    limits: [u32; 2],
 }
 
 impl Gc {
-    pub(super) fn new(geometry: &FlashGeometry, first_buffer: BufferId, buffer_count: u32) -> Self {
+    pub(super) fn new(
+        geometry: &FlashGeometry,
+        first_buffer: BufferId,
+        config: &FtlConfig,
+    ) -> Self {
         let dies = geometry.die_count() as usize;
+        let units = geometry.units_per_page;
+        let pages = [config.gc_pages, config.gc_foreground_pages];
         Self {
             collectors: vec![Collector::default(); dies],
-            buffers: Buffers::new(geometry.units_per_page, first_buffer, buffer_count),
+            buffers: Buffers::new(units, first_buffer, config.gc_buffers),
             waiting: VecDeque::with_capacity(dies),
             are_waiting_for_room: false,
+            limits: pages.map(|pages| pages.saturating_mul(units)),
         }
     }
 
@@ -174,33 +184,29 @@ impl Gc {
 
 impl<M: Mapping> Ftl<M> {
     /// Does what GC of the die can do now: picks a victim, moves pages, erases.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance_gc<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {
         let victim = &self.gc.collectors[die.index()].victim;
-        let in_flight = match victim.as_ref().map(|victim| victim.in_flight) {
-            Some(in_flight) => in_flight,
-            None if self.start_victim(die) => 0,
-            None => return,
-        };
-        let limit = self.relocation_limit();
+        let limit = self.gc.limits[usize::from(self.host_lacks_room())];
         // With so many in flight, as nearly always, the end of one of them comes here again.
-        if in_flight < limit {
-            self.relocate(now, die, limit, platform);
-            let gathers = self.geometry.units_per_page > 1;
-            if !(gathers && self.close_if_exhausted(now, die, platform)) {
-                self.erase_if_empty(now, die, platform);
-            }
+        if victim
+            .as_ref()
+            .is_none_or(|victim| victim.in_flight < limit)
+        {
+            self.collect(now, die, limit, platform);
         }
     }
 
-    /// How many units a die may have in flight: those of one flash page at least.
-    #[inline]
-    fn relocation_limit(&self) -> u32 {
-        let pages = match self.host_lacks_room() {
-            false => self.config.gc_pages,
-            true => self.config.gc_foreground_pages,
-        };
-        pages.saturating_mul(self.geometry.units_per_page)
+    #[inline(never)]
+    fn collect<P: Platform>(&mut self, now: Time, die: DieId, limit: u32, platform: &mut P) {
+        if self.gc.collectors[die.index()].victim.is_none() && !self.start_victim(die) {
+            return;
+        }
+        self.relocate(now, die, limit, platform);
+        let gathers = self.geometry.units_per_page > 1;
+        if !(gathers && self.close_if_exhausted(now, die, platform)) {
+            self.erase_if_empty(now, die, platform);
+        }
     }
 
     /// Bulk: gives every die its share of blocks to erase once too many are in use.
@@ -332,6 +338,7 @@ impl<M: Mapping> Ftl<M> {
                 lpa,
                 source,
                 buffer,
+                home: die,
             };
             self.submit(now, operation, NandOp::Read { ppa: source }, platform);
         }
@@ -339,15 +346,14 @@ impl<M: Mapping> Ftl<M> {
 
     /// Moves the victim's cursor to its next valid unit.
     fn next_valid_page(&mut self, die: DieId) -> Option<(Lpa, Ppa)> {
-        let pages = self.geometry.units_per_block;
         let victim = self.gc.victim_mut(die);
-        let (block, from) = (victim.block, victim.cursor);
-        let found = (from..pages).find_map(|page| {
-            let source = self.geometry.unit_on(block, page);
-            Some((page, self.mapping.reverse(source)?, source))
-        });
-        self.gc.victim_mut(die).cursor = found.map_or(pages, |(page, ..)| page);
-        found.map(|(_, lpa, source)| (lpa, source))
+        let first = self.geometry.unit_on(victim.block, 0);
+        let end = first.offset(self.geometry.units_per_block);
+        let from = first.offset(victim.cursor);
+        let found = self.mapping.next_held(victim.block, from, end);
+        let next = found.map_or(end, |(source, _)| source);
+        victim.cursor = (next.get() - first.get()) as u32;
+        found.map(|(source, lpa)| (lpa, source))
     }
 
     fn erase_if_empty<P: Platform>(&mut self, now: Time, die: DieId, platform: &mut P) {

@@ -6,28 +6,26 @@ use super::operation::{Operation, Program, Sequence};
 use super::{Ftl, Waiting};
 use crate::durable::Record;
 use crate::platform::{NandCommand, NandOp, NandTag, Platform};
-use units::{FlashOp, Lpa, Ppa, Time};
+use units::{BlockAddr, DieId, FlashOp, Lpa, Ppa, Time};
 
 impl<M: Mapping> Ftl<M> {
     pub(super) fn on_host_read<P: Platform>(&mut self, now: Time, ppa: Ppa, platform: &mut P) {
-        let block = self.geometry.block_of(ppa);
-        let die = self.geometry.die_of(block);
+        let (die, block) = self.locator.locate(ppa);
         self.estimator.leave(die, FlashOp::Read, false);
         if self.gc.end_host_read(die, block) {
             self.advance_gc(now, die, platform);
         }
     }
 
+    #[inline(always)]
     pub(super) fn on_host_program<P: Platform>(
         &mut self,
         now: Time,
+        (die, block): (DieId, BlockAddr),
         (lpa, ppa, sequence): (Lpa, Ppa, Sequence),
         platform: &mut P,
     ) {
-        let die = self.geometry.die_of_unit(ppa);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs -= 1;
+        self.allocator.block_mut(block).programs -= 1;
         let invalid = if self.watches.end_program(lpa, sequence) {
             platform.record(Record::Mapped(lpa, ppa));
             self.mapping.update(lpa, Some(ppa))
@@ -35,7 +33,7 @@ impl<M: Mapping> Ftl<M> {
             Some(ppa)
         };
         if let Some(invalid) = invalid {
-            let loser = self.geometry.die_of_unit(invalid);
+            let (loser, _) = self.locator.locate(invalid);
             self.allocator.release_page(loser);
             self.advance_gc(now, loser, platform);
         }
@@ -119,7 +117,7 @@ impl<M: Mapping> Ftl<M> {
             is_compaction,
         };
         platform.nand(at, command);
-        self.on_page_taken(at, ppa, platform);
+        self.on_page_taken(at, (die, block), ppa, platform);
         self.waiting.drain(..count as usize);
         true
     }
@@ -147,10 +145,8 @@ impl<M: Mapping> Ftl<M> {
             is_compaction,
             ..
         } = program;
-        let die = self.geometry.die_of_unit(ppa);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs += 1;
+        let (die, block) = self.locator.locate(ppa);
+        self.allocator.block_mut(block).programs += 1;
         self.estimator.enter(die, FlashOp::Program, false);
         let operation = Operation::HostProgram {
             ppa,
@@ -160,22 +156,33 @@ impl<M: Mapping> Ftl<M> {
         let op = NandOp::Program { ppa, lpa, from };
         platform.record(Record::Begun(ppa));
         self.submit_for(at, operation, op, is_compaction, platform);
-        self.on_page_taken(at, ppa, platform);
+        self.on_page_taken(at, (die, block), ppa, platform);
         true
     }
 
     /// The host has taken a flash page: with the first one of a block, one less is free.
-    #[inline]
-    fn on_page_taken<P: Platform>(&mut self, at: Time, ppa: Ppa, platform: &mut P) {
-        let opened_a_block = self.geometry.unit_in_block(ppa) == 0;
-        if opened_a_block && self.config.gc == GcKind::Bulk {
-            self.start_bulk_gc(at, platform);
-        }
-        if opened_a_block {
-            self.advance_gc(at, self.geometry.die_of_unit(ppa), platform);
+    #[inline(always)]
+    fn on_page_taken<P: Platform>(
+        &mut self,
+        at: Time,
+        (die, block): (DieId, BlockAddr),
+        ppa: Ppa,
+        platform: &mut P,
+    ) {
+        if ppa == self.geometry.unit_on(block, 0) {
+            self.on_block_opened(at, die, platform);
         }
     }
 
+    #[inline(never)]
+    fn on_block_opened<P: Platform>(&mut self, at: Time, die: DieId, platform: &mut P) {
+        if self.config.gc == GcKind::Bulk {
+            self.start_bulk_gc(at, platform);
+        }
+        self.advance_gc(at, die, platform);
+    }
+
+    #[inline(always)]
     pub(super) fn submit<P: Platform>(
         &mut self,
         at: Time,
@@ -186,6 +193,8 @@ impl<M: Mapping> Ftl<M> {
         self.submit_for(at, operation, op, false, platform);
     }
 
+    // In its callers, which know what operation it is: it is written where it stays.
+    #[inline(always)]
     pub(super) fn submit_for<P: Platform>(
         &mut self,
         at: Time,

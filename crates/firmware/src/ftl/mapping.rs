@@ -8,7 +8,7 @@ use super::precondition::Precondition;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use units::{BlockAddr, FlashGeometry, Lpa, Ppa};
+use units::{BlockAddr, DieId, FlashGeometry, Locator, Lpa, Ppa};
 
 /// A partial bijection between logical and physical pages.
 pub trait Mapping {
@@ -20,6 +20,11 @@ pub trait Mapping {
     }
     /// Which page is mapped there, if one is.
     fn reverse(&self, ppa: Ppa) -> Option<Lpa>;
+    /// The first of these physical pages of a block to which a page is mapped, and that page.
+    fn next_held(&self, _block: BlockAddr, from: Ppa, end: Ppa) -> Option<(Ppa, Lpa)> {
+        let mut places = (from.get()..end.get()).map(Ppa::new);
+        places.find_map(|place| Some((place, self.reverse(place)?)))
+    }
     /// Whether the page that was mapped there when it was asked for ([`Mapping::reverse`]) still
     /// is. The block has not been erased since, so nothing else can be mapped there.
     fn still_holds(&self, ppa: Ppa, lpa: Lpa) -> bool {
@@ -54,7 +59,7 @@ const FIRST_PLACE: u32 = 2;
 /// logical page and 4 1/8 per physical page.
 #[derive(Clone, Debug)]
 pub struct ImplicitMapping {
-    geometry: FlashGeometry,
+    locator: Locator,
     precondition: Precondition,
     /// By logical page: where it is now.
     places: Places,
@@ -63,6 +68,8 @@ pub struct ImplicitMapping {
     holders: Vec<u32>,
     /// By physical page, one bit: what was mapped there, by formula or holder, no longer is.
     stale: Vec<u64>,
+    /// By block, one bit: the formula may have pages in it that are valid, so that it is asked.
+    by_formula: Vec<u64>,
     valid_counts: Vec<u32>,
     changed_page_count: u64,
 }
@@ -77,10 +84,11 @@ impl ImplicitMapping {
         let valid_counts = precondition.valid_counts();
         let pages = index(geometry.unit_count());
         Self {
-            geometry,
+            locator: Locator::new(&geometry),
             places: Places::new(precondition.logical_page_count()),
             holders: vec![0; pages],
             stale: vec![0; pages.div_ceil(64)],
+            by_formula: blocks_of(&geometry, &precondition),
             precondition,
             valid_counts,
             changed_page_count: 0,
@@ -97,7 +105,7 @@ impl ImplicitMapping {
             return Err(Lpa::new(u64::from(self.holders[at] - 1)));
         }
         self.holders[at] = key(lpa.get()) + 1;
-        self.valid_counts[self.geometry.block_of(to).index()] += 1;
+        self.valid_counts[self.locator.block_of(to).index()] += 1;
         self.places.set(lpa, key(to.get()) + FIRST_PLACE);
         self.changed_page_count += 1;
         Ok(())
@@ -118,35 +126,44 @@ impl ImplicitMapping {
     }
 
     /// Notes that a page is no longer mapped there.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, page: Ppa) {
         let at = index(page.get());
         self.stale[at / 64] |= 1 << (at % 64);
-        self.valid_counts[self.geometry.block_of(page).index()] -= 1;
+        let block = self.locator.block_of(page).index();
+        self.valid_counts[block] -= 1;
+        if self.valid_counts[block] == 0 {
+            self.by_formula[block / 64] &= !(1 << (block % 64));
+        }
     }
 
-    /// Maps a page that is nowhere any more.
-    #[inline]
-    fn put(&mut self, lpa: Lpa, to: Option<Ppa>) {
-        if let Some(page) = to {
-            self.enter(page, lpa);
-        }
+    /// Notes where a page is from now on; returns what was noted before.
+    #[inline(always)]
+    fn put(&mut self, lpa: Lpa, to: Option<Ppa>) -> u32 {
         let place = to.map_or(NOWHERE, |page| key(page.get()) + FIRST_PLACE);
         let before = self.places.set(lpa, place);
         self.changed_page_count += u64::from(before == BY_FORMULA);
+        before
     }
 
     /// Notes that a page is mapped there now.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, page: Ppa, lpa: Lpa) {
+        let at = index(page.get());
+        let block = self.locator.block_of(page).index();
+        let (stale, bit) = (&mut self.stale[at / 64], 1 << (at % 64));
+        let holder = &mut self.holders[at];
+        let is_by_formula = || {
+            self.by_formula[block / 64] >> (block % 64) & 1 == 1
+                && self.precondition.reverse(page).is_some()
+        };
         assert!(
-            self.reverse(page).is_none(),
+            *stale & bit != 0 || *holder == 0 && !is_by_formula(),
             "{page} gets {lpa} while another page is mapped to it"
         );
-        let at = index(page.get());
-        self.stale[at / 64] &= !(1 << (at % 64));
-        self.holders[at] = key(lpa.get()) + 1;
-        self.valid_counts[self.geometry.block_of(page).index()] += 1;
+        *stale &= !bit;
+        *holder = key(lpa.get()) + 1;
+        self.valid_counts[block] += 1;
     }
 }
 
@@ -191,18 +208,52 @@ impl Mapping for ImplicitMapping {
         units::foresee(&self.holders[index(ppa.get())]);
     }
 
+    #[inline]
+    fn next_held(&self, block: BlockAddr, from: Ppa, end: Ppa) -> Option<(Ppa, Lpa)> {
+        let (mut at, end) = (index(from.get()), index(end.get()));
+        let block = block.index();
+        let is_by_formula = self.by_formula[block / 64] >> (block % 64) & 1 == 1;
+        while at < end {
+            // A word of them at a time.
+            let left = !self.stale[at / 64] >> (at % 64);
+            if left == 0 {
+                at = (at / 64 + 1) * 64;
+                continue;
+            }
+            at += left.trailing_zeros() as usize;
+            if at >= end {
+                break;
+            }
+            let place = Ppa::new(at as u64);
+            let held = match self.holders[at] {
+                0 if is_by_formula => self.precondition.reverse(place),
+                0 => None,
+                holder => Some(Lpa::new(u64::from(holder - 1))),
+            };
+            if let Some(lpa) = held {
+                return Some((place, lpa));
+            }
+            at += 1;
+        }
+        None
+    }
+
     fn update(&mut self, lpa: Lpa, to: Option<Ppa>) -> Option<Ppa> {
-        let before = self.lookup(lpa);
+        let before = self.put(lpa, to);
+        let before = self.place(lpa, before);
         if let Some(page) = before {
             self.leave(page);
         }
-        self.put(lpa, to);
+        if let Some(page) = to {
+            self.enter(page, lpa);
+        }
         before
     }
 
     fn relocate(&mut self, lpa: Lpa, from: Ppa, to: Ppa) {
         debug_assert_eq!(self.lookup(lpa), Some(from), "{lpa} is somewhere else");
         self.leave(from);
+        self.enter(to, lpa);
         self.put(lpa, Some(to));
     }
 
@@ -210,6 +261,19 @@ impl Mapping for ImplicitMapping {
     fn valid_count(&self, block: BlockAddr) -> u32 {
         self.valid_counts[block.index()]
     }
+}
+
+/// A bit for each block that the formula may have pages in.
+fn blocks_of(geometry: &FlashGeometry, precondition: &Precondition) -> Vec<u64> {
+    let mut blocks = vec![0; (geometry.block_count() as usize).div_ceil(64)];
+    for die in (0..geometry.die_count()).map(DieId::new) {
+        let open = u32::from(precondition.open_pages(die) > 0);
+        for nth in 0..precondition.full_blocks() + open {
+            let block = geometry.block_on(die, nth).index();
+            blocks[block / 64] |= 1 << (block % 64);
+        }
+    }
+    blocks
 }
 
 /// Logical pages of a region, whose places fill four lines of the host's caches.

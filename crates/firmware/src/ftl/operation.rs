@@ -5,7 +5,7 @@ use super::gc::PageBuffer;
 use crate::flight_map::{FlightMap, Leaves};
 use crate::platform::{BufferId, NandTag, PagePlace};
 use alloc::vec::Vec;
-use units::{BlockAddr, Lpa, Ppa};
+use units::{BlockAddr, DieId, Lpa, Ppa};
 
 /// Order in which programs and trims were submitted; zero is before all.
 pub(super) type Sequence = u64;
@@ -41,6 +41,8 @@ pub(super) enum Operation {
         lpa: Lpa,
         source: Ppa,
         buffer: BufferId,
+        /// The die of the source.
+        home: DieId,
     },
     /// Of a flash page that is one unit.
     GcProgram {
@@ -48,6 +50,8 @@ pub(super) enum Operation {
         source: Ppa,
         ppa: Ppa,
         buffer: BufferId,
+        /// The die of the source.
+        home: DieId,
     },
     /// Of all units of a flash page, which are in these buffers.
     GcPage {
@@ -70,20 +74,31 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    #[inline]
+    // In its callers, where the parts of the operation are.
+    #[inline(always)]
     pub(super) fn start(&mut self, operation: Operation) -> NandTag {
-        let tag = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            NandTag::from_index(self.slots.len() - 1)
-        });
-        let before = self.slots[tag.index()].replace(operation);
-        assert!(before.is_none(), "{tag} is given out once");
+        let tag = match self.free.pop() {
+            Some(tag) => tag,
+            None => self.add_slot(),
+        };
+        let slot = &mut self.slots[tag.index()];
+        assert!(slot.is_none(), "{tag} is given out once");
+        *slot = Some(operation);
         tag
+    }
+
+    /// All tags are in use: one more.
+    #[cold]
+    fn add_slot(&mut self) -> NandTag {
+        self.slots.push(None);
+        NandTag::from_index(self.slots.len() - 1)
     }
 
     #[inline]
     pub(super) fn finish(&mut self, tag: NandTag) -> Operation {
-        self.free.extend(self.finished.replace(tag));
+        if let Some(before) = self.finished.replace(tag) {
+            self.free.push(before);
+        }
         let slot = self.slots.get_mut(tag.index()).and_then(Option::take);
         slot.unwrap_or_else(|| panic!("{tag} finished, but no operation of that name is in flight"))
     }

@@ -12,7 +12,7 @@
 
 use super::config::{FtlConfig, GcKind};
 use alloc::vec::Vec;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Ratio};
+use units::{BlockAddr, DieId, Divisor, FlashGeometry, Locator, Lpa, Ppa, Ratio};
 
 /// How the pages of one die are laid out at the start; the same for every die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +67,10 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub struct Precondition {
     geometry: FlashGeometry,
+    locator: Locator,
+    /// Of the geometry: dies, and units of a block.
+    dies: Divisor,
+    block_units: Divisor,
     layout: Layout,
     /// Positions below each full block: block `i` holds `starts[i]..starts[i + 1]`, less those in
     /// the open block.
@@ -98,6 +102,9 @@ impl Precondition {
             hints: hints(&starts, layout.mapped, hint_bits),
             hint_bits,
             starts,
+            locator: Locator::new(&geometry),
+            dies: Divisor::new(geometry.die_count().into()),
+            block_units: Divisor::new(geometry.units_per_block.into()),
             geometry,
             layout,
             step,
@@ -145,9 +152,9 @@ impl Precondition {
         if lpa.get() >= self.mapped_page_count() {
             return None;
         }
-        let dies = u64::from(self.geometry.die_count());
-        let stripe = lpa.get() / dies;
-        let die = DieId::new(((lpa.get() + self.turn(stripe)) % dies) as u32);
+        let stripe = self.dies.quotient(lpa.get());
+        let die = self.dies.rest(lpa.get() + self.turn(stripe));
+        let die = DieId::new(die as u32);
         let mapped = self.layout.mapped;
         let position = stripe * self.step % mapped;
         if let Some(page) = self.open_page_of(die, position) {
@@ -166,9 +173,8 @@ impl Precondition {
 
     /// Which page is there, if a valid one is.
     pub fn reverse(&self, ppa: Ppa) -> Option<Lpa> {
-        let block = self.geometry.block_of(ppa);
-        let die = self.geometry.die_of(block);
-        let page = self.geometry.unit_in_block(ppa);
+        let (die, block) = self.locator.locate(ppa);
+        let page = self.block_units.rest(ppa.get()) as u32;
         let in_die = self.block_in_die(block, die);
         let position = if in_die < self.layout.full_blocks {
             self.position_in_full(in_die, page)
@@ -182,7 +188,7 @@ impl Precondition {
         let number = position * self.inverse % self.layout.mapped;
         let dies = u64::from(self.geometry.die_count());
         let turned = u64::from(die.get()) + dies - self.turn(number);
-        Some(Lpa::new(number * dies + turned % dies))
+        Some(Lpa::new(number * dies + self.dies.rest(turned)))
     }
 
     /// By how many dies a stripe of pages is turned.
@@ -225,7 +231,8 @@ impl Precondition {
         let block_pages = u64::from(self.geometry.units_per_block);
         let start = self.starts[block as usize];
         let held = self.starts[block as usize + 1] - start;
-        let nth = (u64::from(page) * held).div_ceil(block_pages);
+        let nth = u64::from(page) * held + block_pages - 1;
+        let nth = self.block_units.quotient(nth);
         (nth < held && nth * block_pages / held == u64::from(page)).then_some(start + nth)
     }
     /// The full block that holds `position`, unless the open block does: the last one that starts

@@ -18,7 +18,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use units::{BlockAddr, DieId, FlashGeometry, Lpa, Ppa, Time, Timing};
+use units::{BlockAddr, DieId, FlashGeometry, Locator, Lpa, Ppa, Time, Timing};
 
 /// Why tables are none that an FTL on this flash has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,9 +150,10 @@ impl Ftl {
         }
         let mut ftl = Self {
             geometry,
+            locator: Locator::new(&geometry),
             allocator,
             mapping,
-            gc: Gc::new(&geometry, first_buffer, config.gc_buffers),
+            gc: Gc::new(&geometry, first_buffer, config),
             operations: Operations::default(),
             watches: Watches::default(),
             estimator: Estimator::new(config.estimator, geometry, timing),

@@ -48,7 +48,7 @@ pub struct Word {
 
 impl Word {
     /// The word of an event.
-    #[inline]
+    #[inline(always)]
     pub fn of(event: Event) -> Self {
         let (kind, number) = match event {
             Event::Device(DeviceEvent::Nand(phase)) => (Kind::Nand, phase.to_bits()),
@@ -65,7 +65,7 @@ impl Word {
     }
 
     /// The event that it was made of.
-    #[inline]
+    #[inline(always)]
     pub fn event(self) -> Event {
         let id = self.number as u32;
         match self.kind {

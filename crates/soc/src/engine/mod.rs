@@ -85,6 +85,12 @@ struct Host<W> {
 }
 
 impl<W> Host<W> {
+    /// Keeps an event until its time. One function for all, which takes the word in registers.
+    #[inline(never)]
+    fn keep(&mut self, at: Time, word: Word) {
+        self.queue.push(at, word);
+    }
+
     fn new(now: Time, partner: W) -> Self {
         let mut queue = EventQueue::new();
         queue.advance_to(now);
@@ -102,9 +108,10 @@ impl<W: Lockstep> Harness for Host<W> {
     fn now(&self) -> Time {
         self.queue.now()
     }
-    #[inline]
+    // In its callers, which know what event it is.
+    #[inline(always)]
     fn schedule(&mut self, at: Time, event: DeviceEvent) {
-        self.queue.push(at, Word::of(Event::Device(event)));
+        self.keep(at, Word::of(Event::Device(event)));
     }
     #[inline]
     fn respond(&mut self, response: Response) {

@@ -1,7 +1,8 @@
 //! A wheel of buckets for what happens soon: a list of entries for each slice of time, and a bit
 //! set of the slices that have any.
 
-use super::Entry;
+use super::{Entry, NEVER};
+use units::Time;
 
 /// Base-two logarithm of the picoseconds of a slice: 33 ns.
 const SLICE_BITS: u32 = 15;
@@ -30,7 +31,7 @@ pub(super) struct Wheel<E> {
 
 /// The slice that a time lies in.
 #[inline]
-pub(super) fn slice_of(time: units::Time) -> u64 {
+pub(super) fn slice_of(time: Time) -> u64 {
     time.as_picos() >> SLICE_BITS
 }
 
@@ -65,7 +66,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Adds an entry to a slice.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, slice: u64, entry: Entry<E>) {
         let place = (slice % SLICES) as usize;
         let next = self.heads[place];
@@ -90,43 +91,59 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// The first slice after `cursor` that has entries, all of which lie less than `SLICES` slices
-    /// after it.
-    #[inline]
-    pub(super) fn next_slice(&self, cursor: u64) -> Option<u64> {
+    /// after it; `NEVER` if none has.
+    #[inline(always)]
+    pub(super) fn next_slice(&self, cursor: u64) -> u64 {
         let from = cursor + 1;
         let place = (from % SLICES) as usize;
         let ahead = self.occupied[place / 64] >> (place % 64);
         if ahead != 0 {
-            return Some(from + u64::from(ahead.trailing_zeros()));
+            return from + u64::from(ahead.trailing_zeros());
         }
         // The other words in the order of time: those above this one, then from the lowest again,
         // this one last.
         let word = (place / 64) as u32;
         let turned = self.words.rotate_right(word + 1);
         if turned == 0 {
-            return None;
+            return NEVER;
         }
         let steps = turned.trailing_zeros() + 1;
         let found = (word + steps) % 64;
         let bit = self.occupied[found as usize].trailing_zeros();
-        let to_word = u64::from(steps) * 64 - (place % 64) as u64;
-        Some(from + to_word + u64::from(bit))
+        // From the beginning of this word on.
+        from - (from % 64) + u64::from(steps * 64 + bit)
     }
 
-    /// Takes the entry of a slice that has entries, if it has no other.
+    /// Whether a slice has entries, which is less than `SLICES` slices ahead.
     #[inline]
-    pub(super) fn take_only(&mut self, slice: u64) -> Option<Entry<E>> {
+    pub(super) fn has(&self, slice: u64) -> bool {
+        self.heads[(slice % SLICES) as usize] != NIL
+    }
+
+    /// The node of the entry of a slice that has entries, if it has no other.
+    #[inline(always)]
+    pub(super) fn only_of(&self, slice: u64) -> Option<u32> {
+        let at = self.heads[(slice % SLICES) as usize];
+        (self.nodes[at as usize].next == NIL).then_some(at)
+    }
+
+    /// When the entry of a node happens.
+    #[inline(always)]
+    pub(super) fn time_of(&self, node: u32) -> Time {
+        self.nodes[node as usize].entry.time
+    }
+
+    /// Takes the only entry of a slice, which is in this node.
+    #[inline(always)]
+    pub(super) fn take_only(&mut self, slice: u64, node: u32) -> Entry<E> {
         let place = (slice % SLICES) as usize;
-        let at = self.heads[place];
-        let node = &mut self.nodes[at as usize];
-        if node.next != NIL {
-            return None;
-        }
+        let free = std::mem::replace(&mut self.free, node);
+        let node = &mut self.nodes[node as usize];
+        node.next = free;
         let entry = node.entry;
-        node.next = std::mem::replace(&mut self.free, at);
         self.heads[place] = NIL;
         self.vacate(place);
-        Some(entry)
+        entry
     }
 
     /// Takes the entries of a slice, from the one that was pushed last on.
@@ -145,10 +162,11 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// The slice at this place has no entries any more.
-    #[inline]
+    #[inline(always)]
     fn vacate(&mut self, place: usize) {
-        self.occupied[place / 64] &= !(1 << (place % 64));
-        if self.occupied[place / 64] == 0 {
+        let word = &mut self.occupied[place / 64];
+        *word &= !(1 << (place % 64));
+        if *word == 0 {
             self.words &= !(1 << (place / 64));
         }
     }

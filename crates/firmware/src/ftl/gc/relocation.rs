@@ -13,13 +13,14 @@ use units::{DieId, FlashOp, LineMask, Lpa, Ppa, Time};
 impl<M: Mapping> Ftl<M> {
     /// A page of a victim is in the register: buffer it and program it elsewhere on the die,
     /// unless it has been overwritten since.
+    #[inline(always)]
     pub(in crate::ftl) fn on_gc_read<P: Platform>(
         &mut self,
         now: Time,
+        die: DieId,
         (tag, lpa, source, buffer): (NandTag, Lpa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let die = self.geometry.die_of_unit(source);
         self.estimator.leave(die, FlashOp::Read, true);
         if self.geometry.units_per_page > 1 {
             self.gather(now, (tag, lpa, source, buffer), platform);
@@ -35,7 +36,7 @@ impl<M: Mapping> Ftl<M> {
         platform.copy_page(PagePlace::Register(tag), to, lines);
         self.time_step((source, lpa), platform);
         let ready = platform.charge(now, Work::RelocationStep);
-        self.program_relocated(now, ready, (lpa, source, buffer), platform);
+        self.program_relocated(now, ready, die, (lpa, source, buffer), platform);
         Done::Internal
     }
 
@@ -55,24 +56,24 @@ impl<M: Mapping> Ftl<M> {
         &mut self,
         now: Time,
         ready: Time,
+        home: DieId,
         (lpa, source, buffer): (Lpa, Ppa, BufferId),
         platform: &mut P,
     ) {
-        let home = self.geometry.die_of_unit(source);
         let Some(ppa) = self.allocator.take_gc_page(home, 1) else {
             return self.put_off_relocation(now, source, buffer, platform);
         };
         let from = PagePlace::Buffer(buffer);
-        let block = self.geometry.block_of(ppa);
+        let (die, block) = self.locator.locate(ppa);
         self.allocator.block_mut(block).programs += 1;
         self.stats.gc_programs += 1;
-        self.estimator
-            .enter(self.geometry.die_of(block), FlashOp::Program, true);
+        self.estimator.enter(die, FlashOp::Program, true);
         let operation = Operation::GcProgram {
             lpa,
             source,
             ppa,
             buffer,
+            home,
         };
         platform.record(Record::Begun(ppa));
         self.submit(
@@ -97,7 +98,7 @@ impl<M: Mapping> Ftl<M> {
             self.allocator.release_page(die);
         }
         if self.mapping.still_holds(source, lpa) {
-            self.program_relocated(now, now, (lpa, source, buffer), platform);
+            self.program_relocated(now, now, home, (lpa, source, buffer), platform);
         } else {
             self.stats.gc_drops += 1;
             self.end_relocation(now, home, buffer, platform);
@@ -106,20 +107,17 @@ impl<M: Mapping> Ftl<M> {
     }
 
     /// A page has been relocated: it is mapped, unless it has been overwritten since.
+    #[inline(always)]
     pub(in crate::ftl) fn on_gc_program<P: Platform>(
         &mut self,
         now: Time,
+        home: DieId,
         (lpa, source, ppa, buffer): (Lpa, Ppa, Ppa, BufferId),
         platform: &mut P,
     ) -> Done {
-        let (die, home) = (
-            self.geometry.die_of_unit(ppa),
-            self.geometry.die_of_unit(source),
-        );
+        let (die, block) = self.locator.locate(ppa);
         self.estimator.leave(die, FlashOp::Program, true);
-        self.allocator
-            .block_mut(self.geometry.block_of(ppa))
-            .programs -= 1;
+        self.allocator.block_mut(block).programs -= 1;
         let is_valid = self.mapping.still_holds(source, lpa);
         if is_valid {
             self.mapping.relocate(lpa, source, ppa);
