@@ -205,8 +205,8 @@ impl Nand {
     }
 
     /// Ends the phase that `event` belongs to, at the time it was scheduled for, and schedules what
-    /// follows. An event whose phase was suspended does nothing. In its callers: they take little of
-    /// what it gives, and no memory is written for that.
+    /// follows. An event whose phase was suspended does nothing. In its callers: they take little
+    /// of what it gives, and no memory is written for that.
     #[inline(always)]
     pub fn end_phase(
         &mut self,
