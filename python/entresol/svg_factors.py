@@ -16,6 +16,8 @@ _GAP = 10
 _AXIS = 24
 _LEAST_ROOM = 300
 _LABEL = 44
+_HALO = 'paint-order="stroke" stroke="var(--card)" stroke-width="4"'
+"""Keeps lines off the letters that stand on them."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,11 @@ def _ticks(low: float, high: float, across: svg.Across) -> list[float]:
 def _name(group: Group, y: float, left: float, above: bool) -> str:
     strong = " strong" if group.emphasis else ""
     middle = y + _ROW * (1 if above else len(group.factors)) / 2 + 4
-    place = f'x="2" y="{middle}"' if above else f'x="{left - 8:.1f}" y="{middle}" text-anchor="end"'
+    place = (
+        f'x="2" y="{middle}" {_HALO}'
+        if above
+        else f'x="{left - 8:.1f}" y="{middle}" text-anchor="end"'
+    )
     return f'<text class="label{strong}" {place}>{escape(group.label)}</text>'
 
 

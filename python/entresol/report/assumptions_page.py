@@ -150,7 +150,7 @@ def _terms(result: Assumptions) -> list[tuple[str, str]]:
             "change. 1 is no effect.",
         ),
         (
-            "speedup",
+            "speedup then",
             f"Simulated time of {reference} divided by that of {design}, both with the change.",
         ),
         (
@@ -228,7 +228,7 @@ def _numbers(
 def _table(
     caption: str, result: Assumptions, rows: Sequence[Shown], words: glossary.Glossary
 ) -> str:
-    heads = ("changed", "value", "to", "how", "time ×", "speedup ×", "speedup", "overturns")
+    heads = ("changed", "value", "to", "how", "time ×", "speedup ×", "speedup then", "overturns")
     shown = [
         html.Row(
             each.key,
@@ -301,4 +301,5 @@ def _not_tried(result: Assumptions) -> list[Section]:
         for each in result["not_tried"]
     ]
     table = html.table("Not tried", ("changed", "to", "why"), rows)
-    return [Section("not-tried", "What was not tried", "No valid configurations.", table)]
+    note = "No valid configuration, or a number that has no half."
+    return [Section("not-tried", "What was not tried", note, table)]
