@@ -10,6 +10,7 @@ from html import escape
 from entresol import svg
 
 _CHARACTER = 6.8
+_STRONG = 7.4
 _ROW = 17
 _BAR = 11
 _GAP = 10
@@ -50,8 +51,8 @@ def factors(caption: svg.Caption, groups: Sequence[Group], width: int, mark: flo
     every = [each for group in groups for each in group.factors]
     low = min(1.0, *(each.value for each in every))
     high = max(1.0, *(each.value for each in every))
-    left = _CHARACTER * max(len(group.label) for group in groups) + 12
-    right = _CHARACTER * max(len(each.note) for each in every) + 16
+    left = max(len(g.label) * (_STRONG if g.emphasis else _CHARACTER) for g in groups) + 12
+    right = max(len(e.note) * (_STRONG if e.emphasis else _CHARACTER) for e in every) + 16
     # Where names leave the bars too little room, each stands above its bars.
     above = width - left - right < _LEAST_ROOM
     left = 22.0 if above else left

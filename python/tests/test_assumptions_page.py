@@ -78,19 +78,19 @@ def test_bars_are_sorted_by_what_they_move_halved_and_doubled_side_by_side() -> 
     assert labels == [
         ("label strong", "ssd.large = 16"),
         ("label strong", "reads_first (open)"),
-        ("label", "ssd.timed = 16"),
         ("label", "ssd.small = 16"),
+        ("label", "ssd.timed = 16"),
     ]
     bars = re.findall(r'<rect[^>]*width="([\d.]+)"[^>]*--([\w-]+)\)[^>]*><title>([^<]*)', picture)
     assert [(colour, title.partition(":")[0]) for _, colour, title in bars] == [
         ("c-link_ps", "ssd.large 16 → 8"),
         ("c-host_dram_ps", "ssd.large 16 → 32"),
         ("c-index_ps", "reads_first off → on"),
-        ("c-host_dram_ps", "ssd.timed 16 → 32"),
         ("c-host_dram_ps", "ssd.small 16 → 32"),
+        ("c-host_dram_ps", "ssd.timed 16 → 32"),
     ]
     widths = [float(width) for width, *_ in bars]
-    assert widths[0] > widths[2] > widths[4] > widths[1] and widths[3] < 1
+    assert widths[0] > widths[2] > widths[3] > widths[1] and widths[4] < 1
     notes = re.findall(r'<text class="(note[^"]*)"[^>]*>([^<]*)', picture)
     assert [text for kind, text in notes if "strong" in kind] == ["8: ×0.612 ⇄", "on: ×0.712 ⇄"]
     assert picture.count('class="mark"') == 1, "where both are equally fast"

@@ -33,9 +33,14 @@ class Shown:
     is_overturning: bool
 
     @property
+    def reach(self) -> float:
+        """By how much it moves the speedup, either way."""
+        return abs(math.log(self.speedup or 1))
+
+    @property
     def weight(self) -> float:
         """By how much it moves the speedup or, where that stays, the time."""
-        return max(abs(math.log(self.time or 1)), abs(math.log(self.speedup or 1)))
+        return max(abs(math.log(self.time or 1)), self.reach)
 
     @property
     def moves(self) -> bool:
@@ -50,7 +55,13 @@ def render(result: Assumptions) -> str:
     command = result["provenance"]["command"]
     sections = [
         Section("moves", "What moves it", _note(result, groups), _picture(result, groups)),
-        Section("numbers", "The same as numbers", "", _numbers(result, groups, words), "Numbers"),
+        Section(
+            "numbers",
+            "The same as numbers",
+            "What moves time or speedup most stands first.",
+            _numbers(result, groups, words),
+            "Numbers",
+        ),
         *_opened(result),
         *_still(result),
         *_farther(result, words),
@@ -106,8 +117,8 @@ def _taken_farther(result: Assumptions) -> list[Shown]:
 
 
 def moving(result: Assumptions) -> list[list[Shown]]:
-    """What moves something, the largest first: of each number what half and twice of it do, and
-    what overturns the comparison farther off."""
+    """What moves something, who moves the speedup most first: of each number what half and twice of
+    it do, and what overturns the comparison farther off."""
     far = [each for each in _taken_farther(result) if each.is_overturning]
     groups: dict[str, list[Shown]] = {}
     for each in [*by_weight(result), *far]:
@@ -116,7 +127,14 @@ def moving(result: Assumptions) -> list[list[Shown]]:
     for group in found:
         group.sort(key=lambda each: each.how)  # Doubled, doubled again, halved, halved again.
         group.sort(key=lambda each: each.colour != _HALVED)
-    return sorted(found, key=lambda group: -max(each.weight for each in group))
+    # Bars are of the speedup: what moves the time of both designs alike comes last.
+    return sorted(
+        found,
+        key=lambda group: (
+            -max(each.reach for each in group),
+            -max(each.weight for each in group),
+        ),
+    )
 
 
 def still(result: Assumptions) -> dict[str, list[Shown]]:
@@ -167,7 +185,7 @@ def _note(result: Assumptions, groups: Sequence[Sequence[Shown]]) -> str:
     text = (
         f"What each change multiplies the speedup of {design} over {reference} "
         f"({quantity.times(speedup)}) by: right of ×1 {design} gains, left of it it loses. "
-        "Each alone, the largest first, by speedup or time. "
+        "Each change alone; what moves the time of both alike stands last. "
     )
     equal = factor(1 / speedup) if speedup else quantity.NOTHING
     if any(each.is_overturning for group in groups for each in group):
