@@ -45,13 +45,21 @@ class Group:
         return any(each.emphasis for each in self.factors)
 
 
-def factors(caption: svg.Caption, groups: Sequence[Group], width: int, mark: float) -> str:
+def factors(
+    caption: svg.Caption,
+    groups: Sequence[Group],
+    width: int,
+    mark: float,
+    among: Sequence[Group] = (),
+) -> str:
     """Bars on a logarithmic axis, so that equal factors have equal lengths both ways. The vertical
-    mark is left out where no bar comes near it."""
-    every = [each for group in groups for each in group.factors]
+    mark is left out where no bar comes so far. The axis is that of all of `among`, of which this
+    picture may be a part."""
+    everything = among or groups
+    every = [each for group in everything for each in group.factors]
     low = min(1.0, *(each.value for each in every))
     high = max(1.0, *(each.value for each in every))
-    left = max(len(g.label) * (_STRONG if g.emphasis else _CHARACTER) for g in groups) + 12
+    left = max(len(g.label) * (_STRONG if g.emphasis else _CHARACTER) for g in everything) + 12
     right = max(len(e.note) * (_STRONG if e.emphasis else _CHARACTER) for e in every) + 16
     # Where names leave the bars too little room, each stands above its bars.
     above = width - left - right < _LEAST_ROOM

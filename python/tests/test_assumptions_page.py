@@ -131,6 +131,22 @@ def test_what_overturns_far_off_has_a_bar_beside_its_halves() -> None:
     assert "64: ×0.700 ⇄" in page
 
 
+def test_long_lists_are_pictures_with_one_axis_that_fit_on_paper() -> None:
+    answer = _answer()
+    several = [_moved(f"ssd.n{n:02}", "32", True, 1.0, 1 - 0.01 * n) for n in range(25, 0, -1)]
+    page = assumptions_page.render(_result(Answer(answer.first, several, (), (), ())))
+    section = _section(page, "moves")
+    wide = re.findall(r'<div class="w940">(.*?)</div>', section, re.DOTALL)
+    labels = [re.findall(r'class="label[^"]*"[^>]*>([^<]*)', each) for each in wide]
+    assert [len(each) for each in labels] == [10, 10, 5]
+    shown = [label for each in labels for label in each]
+    assert shown == [f"{each.change.key} = 16" for each in several]
+    axes = {tuple(re.findall(r'class="tick" x="([\d.]+)"', each)) for each in wide}
+    assert len(axes) == 1, "lengths of one picture are those of another"
+    heights = re.findall(r'viewBox="0 0 535 (\d+)"', section)
+    assert len(heights) == 3 and max(map(int, heights)) < 800
+
+
 def test_where_nothing_moves_the_page_says_so() -> None:
     answer = _answer()
     quiet = Answer(answer.first, [answer.moved[-1]], (), (), ())

@@ -17,6 +17,8 @@ SAME = 0.001
 """Who changes neither time nor speedup by more (0.1 %) moves nothing."""
 _HALVED, _DOUBLED, _OPEN = "c-link_ps", "c-host_dram_ps", "c-index_ps"
 _TURNS = "⇄"
+_PART = 10
+"""So many things with their bars are a picture, which a sheet of paper takes in."""
 
 
 @dataclass(frozen=True)
@@ -200,23 +202,29 @@ def _picture(result: Assumptions, groups: Sequence[Sequence[Shown]]) -> str:
     if not groups:
         return html.note("Nothing that was tried moves time or speedup by more than 0.1 %.")
     drawn = [svg_factors.Group(_label(group[0]), tuple(map(_bar, group))) for group in groups]
-    words = "; ".join(
-        f"{each.key} {each.value} to {each.changed}: factor {factor(each.speedup)}"
-        f"{', overturns' if each.is_overturning else ''}"
-        for group in groups
-        for each in group
-    )
     title = f"Factors of the speedup of {result['design']} over {result['reference']}"
     mark = 1 / (_speedup(result) or 1)
+    parts = ""
+    for start in range(0, len(groups), _PART):
+        some = slice(start, start + _PART)
+        words = "; ".join(_words(each) for group in groups[some] for each in group)
 
-    def draw(width: int, suffix: str) -> str:
-        caption = svg.Caption(f"factors{suffix}", title, words)
-        return svg_factors.factors(caption, drawn, width, mark)
+        def draw(
+            width: int, suffix: str, some: slice = some, start: int = start, words: str = words
+        ) -> str:
+            caption = svg.Caption(f"factors-{start}{suffix}", title, words)
+            return svg_factors.factors(caption, drawn[some], width, mark, drawn)
 
+        parts += html.panels([("", html.picture(draw, html.panel_width(1)))])
     kinds = {each.colour for group in groups for each in group}
     names = ((_HALVED, "halved"), (_DOUBLED, "doubled"), (_OPEN, "left open by the paper, on"))
     chips = [(colour, name) for colour, name in names if colour in kinds]
-    return html.legend(chips) + html.panels([("", html.picture(draw, html.panel_width(1)))])
+    return html.legend(chips) + parts
+
+
+def _words(each: Shown) -> str:
+    turns = ", overturns" if each.is_overturning else ""
+    return f"{each.key} {each.value} to {each.changed}: factor {factor(each.speedup)}{turns}"
 
 
 def _label(each: Shown) -> str:
