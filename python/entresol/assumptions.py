@@ -15,11 +15,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from entresol import core, decisions, papers
+from entresol import core, decisions, papers, study
 from entresol.core import ConfigError, Parameter, Setup
 from entresol.derived import BASE, Run
 from entresol.execution.point import Point
-from entresol.result_types import RunResult
+from entresol.result_types import (
+    AssumptionChange,
+    AssumptionFactors,
+    Assumptions,
+    RunResult,
+)
 from entresol.study import Capture, Study
 
 _OURS = re.compile(r"\b(our choice|ours|gives none|no value in the paper)\b")
@@ -54,8 +59,6 @@ _ACTED = (
 """By the beginning of a key: the statistic that says whether its mechanism acted."""
 _GATES = frozenset({"ssd.promotion.threshold", "ssd.log.size"})
 """What says whether a mechanism acts at all: another value may wake it."""
-SAME = 0.001
-"""Who changes neither time nor speedup by more (0.1 %) moves nothing."""
 FAR = 0.01
 """Who moves the speedup by more (1 %) towards 1 is taken farther that way."""
 STEPS = 3
@@ -106,6 +109,18 @@ class Moved:
     def overturns(self, speedup: float) -> bool:
         """Whether who is faster is slower with it, or the other way round."""
         return (speedup * self.speedup >= 1) != (speedup >= 1)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found: `first` is Base-CSSD and the design as they are; the changes of numbers, of
+    those taken farther and of decisions left open; and what was not tried."""
+
+    first: Sequence[RunResult]
+    moved: Sequence[Moved]
+    far: Sequence[Moved]
+    opened: Sequence[Moved]
+    refused: Sequence[Refused]
 
 
 @dataclass(frozen=True)
@@ -345,3 +360,62 @@ def headline(
             + (" Nor do those overturn it that were taken farther." if far else "")
         )
     return " ".join(said)
+
+
+def assemble(
+    wanted: Study, answer: Answer, warnings: Sequence[str], reading: Sequence[str] = ()
+) -> Assumptions:
+    """The object of `--json` and of `assumptions.json`. `reading` are the options by which a
+    foreign trace was read."""
+    (capture,) = wanted.captures
+    base, design = (_time(result) for result in answer.first)
+    speedup = base / design
+    return {
+        "schema": 1,
+        "kind": "assumptions",
+        "provenance": {
+            "entresol": core.version(),
+            "machine": wanted.setup.machine,
+            "digest": capture.info["digest"],
+            "command": study.command(wanted, reading, "assumptions"),
+        },
+        "trace": capture.name,
+        "design": answer.first[1]["design"],
+        "reference": BASE,
+        "speedup_micro": round(speedup * 10**6),
+        "headline": headline(answer.first, answer.moved, answer.far, answer.opened),
+        "warnings": list(warnings),
+        "moved": [_told(each, speedup) for each in answer.moved],
+        "open": [
+            {
+                "decision": each.change.key,
+                "title": each.change.title,
+                "set": list(each.change.settings),
+                **_factors(each, speedup),
+            }
+            for each in answer.opened
+        ],
+        "farther": [_told(each, speedup) for each in answer.far],
+        "not_tried": [
+            {"parameter": each.change.key, "changed": each.change.changed, "why": each.why}
+            for each in answer.refused
+        ],
+    }
+
+
+def _told(each: Moved, speedup: float) -> AssumptionChange:
+    return {
+        "parameter": each.change.key,
+        "value": each.change.value,
+        "changed": each.change.changed,
+        "is_doubled": each.change.is_doubled,
+        **_factors(each, speedup),
+    }
+
+
+def _factors(each: Moved, speedup: float) -> AssumptionFactors:
+    return {
+        "time_micro": round(each.time * 10**6),
+        "speedup_micro": round(each.speedup * 10**6),
+        "is_overturning": each.overturns(speedup),
+    }

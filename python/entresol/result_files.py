@@ -13,8 +13,8 @@ from entresol.atomic import OutputDirectory
 from entresol.core import Config, Json
 from entresol.cost import PAPER, Prices
 from entresol.execution.executor import Outcome
-from entresol.report import gain_page, replay_page
-from entresol.result_types import Gain, Samples, Summary
+from entresol.report import assumptions_page, gain_page, replay_page
+from entresol.result_types import Assumptions, Gain, Samples, Summary
 from entresol.study import Study
 from entresol.sweeps import table
 from entresol.sweeps.plan import Sweep
@@ -60,6 +60,13 @@ def write_gain(output: OutputDirectory, result: Gain) -> None:
     """The files of `explain-gain`."""
     output.write("gain.json", summary.to_text(result))
     output.write("gain.html", gain_page.render(result))
+    output.commit()
+
+
+def write_assumptions(output: OutputDirectory, result: Assumptions) -> None:
+    """The files of `assumptions`."""
+    output.write("assumptions.json", summary.to_text(result))
+    output.write("assumptions.html", assumptions_page.render(result))
     output.commit()
 
 

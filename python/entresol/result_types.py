@@ -461,6 +461,66 @@ class Gain(TypedDict):
     configurations: list[GainConfiguration]
 
 
+class AssumptionFactors(TypedDict):
+    """What a change multiplies the design's time and its speedup by, in millionths."""
+
+    time_micro: int
+    speedup_micro: int
+    is_overturning: bool
+
+
+class AssumptionChange(AssumptionFactors):
+    """A parameter at another value."""
+
+    parameter: str
+    value: str
+    changed: str
+    is_doubled: bool
+
+
+class OpenDecision(AssumptionFactors):
+    """A decision that the paper leaves open, turned on."""
+
+    decision: str
+    title: str
+    set: list[str]
+
+
+class NotTried(TypedDict):
+    """A change that is no valid configuration."""
+
+    parameter: str
+    changed: str
+    why: str
+
+
+class AssumptionsProvenance(TypedDict):
+    """What was asked, and the command that asks again."""
+
+    entresol: str
+    machine: str
+    digest: str
+    command: str
+
+
+class Assumptions(TypedDict):
+    """`assumptions.json`."""
+
+    schema: int
+    kind: str
+    provenance: AssumptionsProvenance
+    trace: str
+    design: str
+    reference: str
+    speedup_micro: int
+    headline: str
+    warnings: list[str]
+    moved: list[AssumptionChange]
+    open: list[OpenDecision]
+    farther: list[AssumptionChange]
+    not_tried: list[NotTried]
+
+
 class SweepPoint(TypedDict):
     """A point of a sweep: where it is, its name in the store, and why it has no result."""
 

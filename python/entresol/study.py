@@ -219,13 +219,13 @@ def threads_problem(capture: Capture, threads: int | None) -> str | None:
     return None
 
 
-def command(study: Study, more: Sequence[str] = ()) -> str:
-    """The `entresol run` that repeats a study, `more` being its other options: names without their
-    places, so that it is the same here and elsewhere."""
+def command(study: Study, more: Sequence[str] = (), verb: str = "run") -> str:
+    """The `entresol run`, or other command, that repeats a study, `more` being its other options:
+    names without their places, so that it is the same here and elsewhere."""
     setup = study.setup
     sources = [capture.source.name for capture in study.captures]
     everything = len(study.designs) == len(core.designs())
-    words = ["entresol", "run", *sources]
+    words = ["entresol", verb, *sources]
     words += ["--design", "all" if everything else ",".join(study.designs)]
     words += ["--machine", setup.machine]
     words += [] if study.threads is None else ["--threads", str(study.threads)]

@@ -13,6 +13,9 @@ from html import escape
 
 from entresol.quantity import short
 
+Across = Callable[[float], float]
+"""Where a value is on the horizontal axis."""
+
 _CHARACTER = 6.5
 _ROW = 25
 _BAR = 15
@@ -86,7 +89,7 @@ def bars(
     top = max(top, ticks[-1] if maximum is None and len(ticks) < 3 else 0) or 1.0
     scale = (width - left - right) / top
     height = _ROW * len(rows) + _AXIS
-    parts = [_axis(left + value * scale, height - _AXIS, tick(value)) for value in ticks]
+    parts = [axis(left + value * scale, height - _AXIS, tick(value)) for value in ticks]
     if mark is not None and mark <= top:
         parts += _mark(left + mark * scale, rows, left, scale)
     for index, row in enumerate(rows):
@@ -110,7 +113,8 @@ def _mark(x: float, rows: Sequence[Bar], left: float, scale: float) -> list[str]
     ]
 
 
-def _axis(x: float, height: float, label: str, anchor: str = "middle") -> str:
+def axis(x: float, height: float, label: str, anchor: str = "middle") -> str:
+    """A line of the grid, and what it stands for below it."""
     return (
         f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
         f'<text class="tick" x="{x:.1f}" y="{height + 16}" text-anchor="{anchor}">'
@@ -172,7 +176,7 @@ def tail(
     ]
     stride = math.ceil(52 * (high - low) / (width - left - right))
     for decade in range(math.ceil(low), math.floor(high) + 1, stride):
-        parts.append(_axis(across(10.0**decade), height, tick(10.0**decade)))
+        parts.append(axis(across(10.0**decade), height, tick(10.0**decade)))
     for line in lines:
         parts.append(_line(line, across, up))
     return picture(caption, width, height + _AXIS, parts)
@@ -185,7 +189,7 @@ def _tail_rule(left: float, right: float, y: float, name: str) -> str:
     )
 
 
-def _line(line: Series, across: Callable[[float], float], up: Callable[[float], float]) -> str:
+def _line(line: Series, across: Across, up: Callable[[float], float]) -> str:
     steps: list[str] = []
     previous = up(0.0)
     for value, share in line.points:
@@ -256,8 +260,8 @@ def waterfall(
 
     height = row * len(rows)
     parts = [
-        _axis(across(value), height, f"{value:g}×", "start" if above and value == low else "middle")
-        for value in _apart(_log_ticks(low, high), across)
+        axis(across(value), height, f"{value:g}×", "start" if above and value == low else "middle")
+        for value in apart(log_ticks(low, high), across)
     ]
     for index, (name, start, end, colour, note) in enumerate(rows):
         middle = (index + 1) * row - _ROW / 2
@@ -278,7 +282,7 @@ def waterfall(
     return picture(caption, width, height + _AXIS, parts)
 
 
-def _apart(values: Sequence[float], across: Callable[[float], float]) -> list[float]:
+def apart(values: Sequence[float], across: Across) -> list[float]:
     """Those of rising values whose labels do not touch, from the first on."""
     kept = list(values[:1])
     for value in values[1:]:
@@ -287,7 +291,7 @@ def _apart(values: Sequence[float], across: Callable[[float], float]) -> list[fl
     return kept
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float) -> list[float]:
     """Round values between two, evenly on a logarithmic axis, about eight of them."""
     fine = [
         10.0**decade * step

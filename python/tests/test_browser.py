@@ -96,8 +96,10 @@ def test_the_pages_of_other_commands_are_whole_and_readable_too(
     machine = ("--machine", "demo", "-o", tmp_path)
     pattern = entresol_command("replay", "--pattern", "randrw", "--requests", "300", *machine)
     gain = entresol_command("explain-gain", captured, "--by", "mechanisms", *machine)
-    assert (pattern.code, gain.code) == (0, 0), (pattern.err, gain.err)
-    for name, width in product(("report.html", "gain.html"), WIDTHS):
+    hung = entresol_command("assumptions", captured, "--threads", "2", "--mode", "fast", *machine)
+    codes = (pattern.code, gain.code, hung.code)
+    assert codes == (0, 0, 0), (pattern.err, gain.err, hung.err)
+    for name, width in product(("report.html", "gain.html", "assumptions.html"), WIDTHS):
         browser.show(tmp_path / name, width, "dark")
         browser.open_all()
         assert (name, width, browser.audit()) == (name, width, [])

@@ -93,12 +93,12 @@ def test_only_summaries_of_this_schema_are_read(text: str) -> None:
 
 def test_a_short_waterfall_has_an_axis_that_can_be_read() -> None:
     for low, high in ((1.0, 1.14), (0.97, 1.02), (1.0, 23.0), (0.2, 900.0)):
-        ticks = svg._log_ticks(low, high)
+        ticks = svg.log_ticks(low, high)
         assert 3 <= len(ticks) <= 9, (low, high, ticks)
         assert all(low * 0.998 <= tick <= high * 1.002 for tick in ticks)
         labels = [f"{tick:g}" for tick in ticks]
         assert all(len(label) <= 5 for label in labels), labels
-    assert svg._log_ticks(1.0, 1.0) == [1.0]
+    assert svg.log_ticks(1.0, 1.0) == [1.0]
 
 
 def test_labels_of_a_narrow_waterfall_do_not_touch() -> None:

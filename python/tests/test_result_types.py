@@ -92,6 +92,8 @@ def test_files_have_their_types(entresol_command: Entresol, tmp_path: Path) -> N
     assert problems(made("sample", XZ, *words), result_types.Samples) == []
     gain = made("explain-gain", XZ, "--by", "mechanisms", "--design", "skybyte-w")
     assert problems(gain, result_types.Gain) == []
+    found = made("assumptions", XZ, "--design", "skybyte-w", "--mode", "fast")
+    assert problems(found, result_types.Assumptions) == []
     file = tmp_path / "s.toml"
     file.write_text(
         f'trace = "{XZ}"\nmachine = "demo"\nthreads = 1\ndesign = "base-cssd"\n'
