@@ -52,6 +52,15 @@ class Estimate:
     half_width: float | None
 
 
+@dataclass(frozen=True)
+class Factor:
+    """A ratio above nothing and the two ends of its interval, if there is one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
 def student(degrees: int) -> float:
     """The 97.5 % quantile of Student's t; beyond 30 degrees, that of 30, which is too wide rather
     than too narrow."""
@@ -78,3 +87,26 @@ def jackknife(
     centre = math.fsum(without) / count
     variance = (count - 1) / count * math.fsum((part - centre) ** 2 for part in without)
     return Estimate(value, student(count - 1) * math.sqrt(variance))
+
+
+def jackknife_factor(
+    samples: Sequence[Sample],
+    statistic: Callable[[Sequence[Sample]], float],
+    *,
+    of_repetition: bool = False,
+) -> Factor:
+    """As `jackknife`, of a ratio: its error is a factor, up as far as down, so that the interval
+    of a ratio of noisy times does not reach below nothing.
+
+    The interval has the true ratio in 95 of 100 cases; `of_repetition`: what as many other samples
+    would give, which vary as well, so that it is wider by the root of two, of logarithms.
+    """
+    value = statistic(samples)
+    if len(samples) < 2:
+        return Factor(value, None, None)
+    without = (statistic([*samples[:i], *samples[i + 1 :]]) for i in range(len(samples)))
+    if min(value, *without) <= 0:
+        return Factor(value, None, None)
+    found = jackknife(samples, lambda rest: math.log(statistic(rest)))
+    by = math.exp((found.half_width or 0.0) * (math.sqrt(2) if of_repetition else 1.0))
+    return Factor(value, value / by, value * by)

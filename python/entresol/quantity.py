@@ -20,6 +20,13 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits - whole)}f}"
 
 
+def span(low: float, high: float) -> str:
+    """The two ends of an interval, both above nothing; the closer they are, the more digits."""
+    wide = high / low - 1
+    digits = 2 + (wide < 0.2) + (wide < 0.02)
+    return f"{significant(low, digits)}–{significant(high, digits)}"
+
+
 def _leading_zeros(value: float) -> int:
     zeros = 0
     while value < 1 and zeros > -6:

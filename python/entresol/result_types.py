@@ -377,7 +377,8 @@ class Estimates(TypedDict):
     instruction_fs: int | None
     instruction_half_width_fs: int | None
     speedup_milli: int | None
-    speedup_half_width_milli: int | None
+    speedup_low_milli: int | None
+    speedup_high_milli: int | None
     spread_milli: int | None
     amat_ps: int
     amat_all_ps: int

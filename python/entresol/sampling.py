@@ -12,12 +12,12 @@ from entresol import core, estimate
 from entresol.core import Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
-from entresol.estimate import Estimate
+from entresol.estimate import Estimate, Factor
 from entresol.execution.point import Point, Windows
 from entresol.result_types import Estimates, Samples, WindowResult
 from entresol.study import Study
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Row:
     trace: str
     design: str
     time: Estimate
-    speedup: Estimate
+    speedup: Factor
     spread: float | None
     amat_ps: float
     amat_all_ps: float
@@ -116,7 +116,7 @@ def _row(
         trace,
         design,
         estimate.jackknife(windows, pace),
-        estimate.jackknife(pairs, _speedup),
+        estimate.jackknife_factor(pairs, _speedup),
         _spread(own),
         amat("paper_ps"),
         amat("all_ps"),
@@ -213,7 +213,8 @@ def _estimate(row: Row) -> Estimates:
         "instruction_fs": thousandths(row.time.value),
         "instruction_half_width_fs": thousandths(row.time.half_width),
         "speedup_milli": thousandths(row.speedup.value),
-        "speedup_half_width_milli": thousandths(row.speedup.half_width),
+        "speedup_low_milli": thousandths(row.speedup.low),
+        "speedup_high_milli": thousandths(row.speedup.high),
         "spread_milli": thousandths(row.spread),
         "amat_ps": round(row.amat_ps),
         "amat_all_ps": round(row.amat_all_ps),

@@ -13,12 +13,12 @@ from entresol import atomic, core, estimate, locks, steadiness
 from entresol.core import Json, Setup
 from entresol.derived import BASE
 from entresol.errors import UserError
-from entresol.estimate import Estimate
+from entresol.estimate import Estimate, Factor
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point, Steady, key_of_point
 from entresol.study import Capture, Study
 
-SCHEMA = 1
+SCHEMA = 2
 LOOKS = 64
 """Moments on the way at which it is said what has happened."""
 
@@ -184,7 +184,8 @@ class Row:
     reference: str
     time: Estimate
     """Picoseconds per instruction."""
-    ratio: Estimate
+    ratio: Factor
+    """With the interval in which windows at other places give it in 95 of 100 cases."""
     paid_ratio: float
     """As `ratio`, if both had paid at the end what they owe more than at the beginning."""
     programs: float
@@ -208,7 +209,8 @@ class Row:
             "instruction_fs": _milli(self.time.value),
             "instruction_half_width_fs": _milli(self.time.half_width),
             "ratio_micro": _micro(self.ratio.value),
-            "ratio_half_width_micro": _micro(self.ratio.half_width),
+            "ratio_low_micro": _micro(self.ratio.low),
+            "ratio_high_micro": _micro(self.ratio.high),
             "paid_ratio_micro": _micro(self.paid_ratio),
             "program_pages_per_million_milli": _milli(self.programs),
             "amat_ps": round(self.amat_ps),
@@ -278,7 +280,7 @@ def _row(design: str, reference: str, windows: dict[str, list[Window]]) -> Row:
         design,
         reference,
         estimate.jackknife(own, pace),
-        estimate.jackknife(pairs, _ratio),
+        _factor(pairs),
         paid(own) / (paid(base) or 1),
         _programs(each),
         total("read_ps") / (total("reads") or 1),
@@ -306,6 +308,10 @@ def _ratio(pairs: Sequence[tuple[Window, Window]]) -> float:
     return pace([own for own, _ in pairs]) / base if base else 0.0
 
 
+def _factor(pairs: Sequence[tuple[Window, Window]]) -> Factor:
+    return estimate.jackknife_factor(pairs, _ratio, of_repetition=True)
+
+
 def paid(windows: Sequence[Window]) -> float:
     """As `pace`, if at the end of each window all dies had paid at once what is owed more than at
     its beginning."""
@@ -324,7 +330,7 @@ def paid(windows: Sequence[Window]) -> float:
 class Ratio:
     """What one design takes over what another one takes, in the same windows."""
 
-    time: Estimate
+    time: Factor
     paid: float
     """If both had paid at the end of each window what they owe more than at its beginning."""
 
@@ -333,7 +339,7 @@ def over(own: Sequence[Json], other: Sequence[Json]) -> Ratio:
     """Of two designs' runs, those with the same placements."""
     mine, theirs = _windows(own), _windows(other)
     pairs = list(zip(mine, theirs, strict=True))
-    return Ratio(estimate.jackknife(pairs, _ratio), paid(mine) / (paid(theirs) or 1))
+    return Ratio(_factor(pairs), paid(mine) / (paid(theirs) or 1))
 
 
 def programs(runs: Sequence[Json]) -> float:
@@ -355,7 +361,7 @@ def _owes_to(row: Row, others: Sequence[Row], windows: dict[str, list[Window]]) 
     own = paid(windows[row.design])
     slower = [other for other in others if other.time.value > row.time.value]
     owes = [other.design for other in slower if own >= paid(windows[other.design])]
-    beyond = row.paid_ratio > row.ratio.value + (row.ratio.half_width or math.inf)
+    beyond = row.paid_ratio > (row.ratio.high or math.inf)
     if row.ratio.value < 1 and beyond and row.reference not in owes:
         owes.append(row.reference)
     return tuple(owes)

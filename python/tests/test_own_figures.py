@@ -173,14 +173,18 @@ def test_tables_for_documents_have_intervals_and_what_warns() -> None:
     few = replace(SETTINGS, workloads=("sort", "xz"))
     results = synthetic_figures.results([figure], few)
     frame = figure.frame(results).with_columns(
-        ours=polars.when(polars.col("metric") == "half_width").then(0.25).otherwise("ours")
+        ours=polars.when(polars.col("metric") == "low")
+        .then(0.25)
+        .when(polars.col("metric") == "high")
+        .then(16)
+        .otherwise("ours")
     )
     text = markdown.render(PAPER, [figure], results, {"steady": frame}, "entresol figure …")
     tables_ = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
     assert [lines[0].split(" | ")[0] for lines in tables_] == ["| time", "| paid", "| programs"]
     assert tables_[0][0] == "| time | Base-CSSD | SkyByte-CP | SkyByte-Full | DRAM-Only |"
     assert [line.split(" ")[1] for line in tables_[0][2:]] == ["xz", "sort", "geo."]
-    assert tables_[0][2].count(" ± 0.25") == 4 and "±" not in "".join(tables_[1])
+    assert tables_[0][2].count(" (0.25–16)") == 4 and "–" not in "".join(tables_[1])
     assert "- not steady where windows begin" in text
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 100
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import Entresol
 
-from entresol import estimate, sampling
+from entresol import estimate, quantity, sampling
 
 fake = pytest.mark.usefixtures("fake")
 
@@ -35,6 +36,26 @@ def test_a_ratio_of_proportional_samples_has_no_error() -> None:
     )
     assert found.value == 2.0
     assert found.half_width == pytest.approx(0.0)
+
+
+def test_a_ratio_has_an_interval_of_logarithms() -> None:
+    # Without one of 1, 2, 4, their geometric mean is 2^1.5, 2 and 2^0.5.
+    def middle(rest: Sequence[float]) -> float:
+        return math.exp(math.fsum(map(math.log, rest)) / len(rest))
+
+    by = math.exp(4.303 * math.log(2) / math.sqrt(3))
+    found = estimate.jackknife_factor([1.0, 2.0, 4.0], middle)
+    assert (found.value, found.low, found.high) == pytest.approx((2.0, 2 / by, 2 * by))
+    found = estimate.jackknife_factor([1.0, 2.0, 4.0], middle, of_repetition=True)
+    assert found.high == pytest.approx(2 * by ** math.sqrt(2))
+    assert estimate.jackknife_factor([1.0], middle).low is None
+    # A design that needed no time in all windows but one has no ratio without that one.
+    assert estimate.jackknife_factor([0.0, 1.0], math.fsum).high is None
+
+
+def test_the_closer_the_ends_the_more_digits() -> None:
+    spans = [quantity.span(*ends) for ends in ((0.31, 8.2), (1.031, 1.062), (0.9912, 1.0049))]
+    assert spans == ["0.31–8.2", "1.03–1.06", "0.9912–1.005"]
 
 
 def _thread(thread: int, instructions: int, executed: int, active: int) -> dict[str, int]:
@@ -99,7 +120,7 @@ def test_sample_gives_every_window_and_the_estimates(
     assert pq.read_table(tmp_path / "out" / "samples.parquet").num_rows == 48
     base, log = written["estimates"]
     assert (base["design"], base["speedup_milli"]) == ("base-cssd", 1000)
-    assert log["speedup_milli"] > 1000 and log["speedup_half_width_milli"] == 0
+    assert log["speedup_low_milli"] == log["speedup_milli"] == log["speedup_high_milli"] > 1000
     # Seeds 1 and 2 are 10 to 11 apart in pace, each three times: deviation 0.5477 over 10.5.
     assert base["spread_milli"] == 52
 

@@ -102,7 +102,7 @@ impl Nand {
 mod tests {
     use super::*;
     use crate::{EmpiricalConfig, NandConfig, Parallelism, Scheduling, Transfer};
-    use units::{BytesPerSec, PageSize, Ppa};
+    use units::{BytesPerSec, PageSize, Ppa, Ratio};
 
     /// One channel, one die: tR 3 us, tPROG 80 us, no transfer.
     fn nand() -> Nand {
@@ -117,6 +117,7 @@ mod tests {
             t_r: Picos::from_micros(3),
             t_prog: Picos::from_micros(80),
             t_bers: Picos::from_micros(1000),
+            erase_share: Ratio::percent(100),
             channel_bandwidth: BytesPerSec::UNLIMITED,
             transfer: Transfer::Page,
             codeword: PageSize::KIB_4,

@@ -2,7 +2,7 @@
 
 use crate::common::small;
 use nand::{NandConfig, Scheduling, Transfer};
-use units::{Bytes, BytesPerSec, PageSize, Picos};
+use units::{Bytes, BytesPerSec, PageSize, Picos, Ratio};
 
 #[test]
 fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
@@ -13,6 +13,7 @@ fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
         t_r: Picos::ZERO,
         t_prog: Picos::from_micros(1_000_001),
         channel_bandwidth: BytesPerSec::new(0),
+        erase_share: Ratio::new(9, 8),
         t_suspend: Picos::from_micros(1_001),
         suspend: true,
         ..small()
@@ -23,6 +24,7 @@ fn a_usable_section_has_no_problems_and_a_bad_one_reports_all() {
         "pages_per_block",
         "t_r",
         "t_prog",
+        "nand.erase_share is 9/8",
         "t_suspend",
         "bandwidth",
         "suspend = true",
@@ -85,7 +87,7 @@ fn more_blocks_than_can_be_addressed_are_refused() {
 
 #[test]
 fn every_parameter_is_documented_with_range_and_source() {
-    assert_eq!(NandConfig::PARAMETERS.len(), 17);
+    assert_eq!(NandConfig::PARAMETERS.len(), 18);
     for parameter in NandConfig::PARAMETERS {
         assert!(parameter.key.starts_with("nand."), "{}", parameter.key);
         for text in [parameter.doc, parameter.range, parameter.source] {

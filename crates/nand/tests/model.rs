@@ -5,7 +5,7 @@ use crate::common::{Driven, at, block_of, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism, Scheduling};
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use units::{Bytes, BytesPerSec, PageSize, Picos, Time};
+use units::{Bytes, BytesPerSec, PageSize, Picos, Ratio, Time};
 
 #[derive(Clone, Copy)]
 struct Job {
@@ -118,7 +118,7 @@ impl Model<'_> {
         match job.operation.kind() {
             Kind::Read => self.occupy(now, die, Doing::Cells(job), self.config.t_r),
             Kind::Program => self.ask_for_bus(now, die, job),
-            Kind::Erase => self.occupy(now, die, Doing::Cells(job), self.config.t_bers),
+            Kind::Erase => self.occupy(now, die, Doing::Cells(job), self.config.erase_time()),
         }
     }
 
@@ -212,7 +212,9 @@ fn coinciding() -> NandConfig {
         page_size: PageSize::new(Bytes::new(64)).expect("a line is a page size"),
         t_r: Picos::from_nanos(30),
         t_prog: Picos::from_nanos(100),
-        t_bers: Picos::from_nanos(300),
+        // An erase of 300 ns.
+        t_bers: Picos::from_nanos(600),
+        erase_share: Ratio::new(1, 2),
         channel_bandwidth: BytesPerSec::new(3_200_000_000),
         t_suspend: Picos::from_nanos(10),
         ..small()

@@ -2,7 +2,7 @@
 
 use crate::common::{Driven, at, block_of, page, small};
 use nand::{Kind, NandConfig, Operation, Parallelism, Scheduling};
-use units::{BlockAddr, Bytes, PageSize, Picos, Time};
+use units::{BlockAddr, Bytes, FlashOp, PageSize, Picos, Ratio, Time};
 
 /// When each of `commands` (submission in nanoseconds, operation) finishes.
 fn finishes(config: &NandConfig, commands: &[(u64, Operation)]) -> Vec<Time> {
@@ -39,6 +39,26 @@ fn an_unloaded_operation_takes_the_sum_of_its_parts() {
         assert_eq!(finishes(&config, &[(500, operation)]), [start + service]);
     }
     assert_eq!(config.unloaded_read(), config.t_r + transfer);
+}
+
+/// A block that is an eighth of the one that `t_bers` is of.
+#[test]
+fn an_erase_takes_its_share_of_the_time_of_a_block() {
+    let mut config = small();
+    let block = block_of(&config, 0, 0);
+    for (share, time) in [
+        (Ratio::percent(100), Picos::from_micros(1000)),
+        (Ratio::new(1, 8), Picos::from_micros(125)),
+        (Ratio::new(1, 3), Picos::new(333_333_334)),
+        (Ratio::new(1, u64::MAX), Picos::new(1)),
+    ] {
+        config.erase_share = share;
+        assert_eq!(
+            finishes(&config, &[(0, Operation::Erase(block))]),
+            [at(0) + time]
+        );
+        assert_eq!(config.timing().expected(FlashOp::Erase), time);
+    }
 }
 
 #[test]

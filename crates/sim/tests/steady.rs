@@ -148,6 +148,7 @@ fn debt_is_in_room_that_is_not_collected() {
             "nand.chips_per_channel=1",
             "nand.dies_per_chip=1",
             "nand.blocks_per_plane=192",
+            "nand.erase_share=100%",
         ];
         let settings = [&SETTINGS[..], &dies, &[t_bers]].concat();
         let run = prepare(&mixed(4, 4_096, 20_000, 1), "demo", "base-cssd", &settings);

@@ -87,6 +87,16 @@ fn dear_switches_are_the_bottleneck() {
     assert_bound(&result, "thread switches", "coordinated switches");
 }
 
+/// A design that does not switch for the device: threads that take turns are all there is to name.
+#[test]
+fn switches_at_the_end_of_time_slices_are_named_and_no_others() {
+    let short = ["os.switch_cost=100us", "os.time_slice=10us"];
+    let result = run(&mixed(8, 64, 4_000, 5), "demo", "base-cssd", &short);
+    assert_bound(&result, "thread switches", "for time slices that ended");
+    let evidence = result["bottleneck"]["evidence"].as_str().unwrap();
+    assert!(!evidence.contains("coordinated"), "{evidence}");
+}
+
 #[test]
 fn dear_shootdowns_are_the_bottleneck() {
     let dear = [

@@ -165,7 +165,8 @@ def _table(caption: str, names: Sequence[str]) -> Table:
 
 def _times(part: Json, provenance: Json) -> Table:
     caption = f"{part['trace']}: {provenance['windows']} windows of "
-    caption += f"{quantity.count(provenance['window_instructions'])} instructions; 95 % intervals"
+    caption += f"{quantity.count(provenance['window_instructions'])} instructions; "
+    caption += "in brackets what 95 of 100 repetitions at other places give"
     reference = part["estimates"][0]["reference"]
     table = _table(
         caption,
@@ -185,7 +186,7 @@ def _times(part: Json, provenance: Json) -> Table:
         owed = [a + b for a, b in zip(debt["device_bytes"], debt["host_bytes"], strict=True)]
         table.add_row(
             row["design"],
-            _interval(row["ratio_micro"], row["ratio_half_width_micro"]),
+            _interval(row["ratio_micro"], row["ratio_low_micro"], row["ratio_high_micro"]),
             quantity.micro(row["paid_ratio_micro"]),
             quantity.duration(row["amat_all_ps"]),
             quantity.milli(row["program_pages_per_million_milli"]),
@@ -234,6 +235,8 @@ def _mark(mark: Json | None) -> str:
     return text if mark["reached_milli"] >= mark["wanted_milli"] else f"{text} !"
 
 
-def _interval(value: int, half_width: int | None) -> str:
+def _interval(value: int, low: int | None, high: int | None) -> str:
     text = quantity.micro(value)
-    return text if half_width is None else f"{text} ± {quantity.significant(half_width / 1e6, 2)}"
+    if low is None or high is None:
+        return text
+    return f"{text} ({quantity.span(low / 1e6, high / 1e6)})"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import polars
 
 WIDTH = 100
-HALF_WIDTH = "half_width"
-"""The metric that is half of the 95 % interval of the one before it."""
+LOW, HIGH = "low", "high"
+"""The metrics that are the ends of the interval of the one before them."""
 MOST_CELLS = 400
 """Curves of more points are in the CSV only."""
 
@@ -60,11 +60,10 @@ def _section(paper: Paper, figure: Figure, results: Results, frame: polars.DataF
     settings = results.settings
     parts = [f"## {figure.heading}", _wrapped(figure.says)]
     rows = frames.read(frame)
-    for metric in dict.fromkeys(row.metric for row in rows if row.metric != HALF_WIDTH):
+    for metric in dict.fromkeys(row.metric for row in rows if row.metric not in (LOW, HIGH)):
         mine = [row for row in rows if row.metric == metric]
         if any(row.ours is not None or row.published is not None for row in mine):
-            halves = {_place(row): row.ours for row in rows if row.metric == HALF_WIDTH}
-            parts.append(_table(metric, mine, halves if _has_intervals(metric, rows) else {}))
+            parts.append(_table(metric, mine, _intervals(metric, rows)))
     benches, steady = figure.benches(settings), figure.steady(settings)
     wants, walks = figure.wants(settings), figure.walks(settings)
     warned = [
@@ -77,20 +76,30 @@ def _section(paper: Paper, figure: Figure, results: Results, frame: polars.DataF
     return "\n\n".join([*parts, _wrapped(made_of), *(["\n".join(listed)] if listed else [])])
 
 
-def _has_intervals(metric: str, rows: Sequence[Row]) -> bool:
-    """Whether intervals are this metric's: it stands before them."""
-    names = list(dict.fromkeys(row.metric for row in rows))
-    return HALF_WIDTH in names and names.index(metric) == names.index(HALF_WIDTH) - 1
-
-
 Place = tuple[str, str, float | str | None]
+Intervals = Mapping[Place, tuple[float, float]]
 
 
 def _place(row: Row) -> Place:
     return row.workload, row.design, row.x
 
 
-def _table(metric: str, rows: Sequence[Row], halves: Mapping[Place, float | None]) -> str:
+def _intervals(metric: str, rows: Sequence[Row]) -> Intervals:
+    """Those of this metric, if they stand behind it."""
+    names = list(dict.fromkeys(row.metric for row in rows))
+    if names[names.index(metric) + 1 :][:2] != [LOW, HIGH]:
+        return {}
+    ends = {(_place(row), row.metric): row.ours for row in rows}
+    places = (_place(row) for row in rows if row.metric == metric)
+    return {
+        place: (low, high)
+        for place in places
+        if (low := ends.get((place, LOW))) is not None
+        and (high := ends.get((place, HIGH))) is not None
+    }
+
+
+def _table(metric: str, rows: Sequence[Row], intervals: Intervals) -> str:
     """Workloads downwards; designs across, or where there is an axis what lies on it."""
     has_x = any(row.x is not None for row in rows)
     several = has_x and len({row.design for row in rows}) > 1
@@ -102,7 +111,7 @@ def _table(metric: str, rows: Sequence[Row], halves: Mapping[Place, float | None
         return _axis(row.x) if has_x else ink.label(row.design)
 
     lines, columns = (list(dict.fromkeys(map(of, rows))) for of in (line, column))
-    cells = {(line(row), column(row)): _cell(row, halves.get(_place(row))) for row in rows}
+    cells = {(line(row), column(row)): _cell(row, intervals.get(_place(row))) for row in rows}
     name = metric.replace("_", " ")
     if len(lines) * len(columns) > MOST_CELLS:
         return f"{name}: {len(rows):,} points; they are in the CSV."
@@ -118,10 +127,10 @@ def _axis(x: float | str | None) -> str:
     return quantity.NOTHING if x is None else x if isinstance(x, str) else f"{x:g}"
 
 
-def _cell(row: Row, half: float | None) -> str:
+def _cell(row: Row, ends: tuple[float, float] | None) -> str:
     ours = quantity.NOTHING if row.ours is None else quantity.significant(row.ours)
-    if half is not None:
-        ours += f" ± {quantity.significant(half, 2)}"
+    if ends is not None:
+        ours += f" ({quantity.span(*ends)})"
     if row.published is None:
         return ours
     return f"{ours} / {quantity.significant(row.published)}"

@@ -5,7 +5,7 @@ use nand::{
     Part, Scheduling, Transfer,
 };
 use std::collections::BTreeMap;
-use units::{BlockAddr, BytesPerSec, PageSize, Picos, Ppa, Time};
+use units::{BlockAddr, BytesPerSec, PageSize, Picos, Ppa, Ratio, Time};
 
 /// SkyByte Table II with two of everything that is repeated.
 pub fn small() -> NandConfig {
@@ -20,6 +20,7 @@ pub fn small() -> NandConfig {
         t_r: Picos::from_micros(3),
         t_prog: Picos::from_micros(100),
         t_bers: Picos::from_micros(1000),
+        erase_share: Ratio::percent(100),
         channel_bandwidth: BytesPerSec::new(2_400_000_000),
         transfer: Transfer::Page,
         codeword: PageSize::KIB_1,

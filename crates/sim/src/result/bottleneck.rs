@@ -2,6 +2,7 @@
 
 use super::{View, milli};
 use crate::config::MemoryKind;
+use crate::simulation::SwitchCounts;
 use host::SimulatedThread;
 use host::os::WakePolicy;
 use nand::{Kind, Parallelism};
@@ -104,10 +105,7 @@ impl<S: SimulatedThread> View<'_, S> {
             Part {
                 what: "thread switches",
                 time: switching.saturating_sub(charged.switching),
-                evidence: format!(
-                    "{} coordinated switches, {} of threads that came back too early",
-                    switches.long_delay, switches.retries
-                ),
+                evidence: of_switches(switches),
             },
             Part {
                 what: "computing",
@@ -247,6 +245,22 @@ impl<S: SimulatedThread> View<'_, S> {
             false => String::new(),
         }
     }
+}
+
+/// What threads were switched for; what never happened is no evidence.
+fn of_switches(counts: &SwitchCounts) -> String {
+    let parts = [
+        (counts.long_delay, "coordinated switches"),
+        (counts.retries, "of threads that came back too early"),
+        (counts.slice, "for time slices that ended"),
+        (counts.blocked, "of threads that wait for another one"),
+        (counts.syscalls, "system calls"),
+    ];
+    let happened = parts.iter().filter(|(count, _)| *count > 0);
+    let named: Vec<String> = happened
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    named.join(", ")
 }
 
 /// A share as text: with a tenth of a percent below ten.

@@ -372,13 +372,14 @@ fn check_config(config: &Config) -> Result<(), SimError> {
             "cpu.l2_victims = lost",
         ),
     ];
-    let problems = obstacles.iter().filter(|(applies, _)| *applies);
-    let problems: Vec<String> = problems
-        .map(|(_, what)| format!("a steady state cannot be reached with {what}"))
-        .collect();
-    match problems.is_empty() {
+    let found = obstacles.iter().filter(|(applies, _)| *applies);
+    let found: Vec<&str> = found.map(|(_, what)| *what).collect();
+    match found.is_empty() {
         true => Ok(()),
-        false => Err(SimError::Config(problems)),
+        false => Err(SimError::Config(vec![format!(
+            "a steady state cannot be reached with {}; entresol run measures with that",
+            found.join(", ")
+        )])),
     }
 }
 

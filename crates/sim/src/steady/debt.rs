@@ -77,7 +77,7 @@ fn time_of(config: &Config, programmed: u64, read: u64, erased: u64) -> Picos {
         Parallelism::Die => u64::from(geometry.die_count()),
         Parallelism::Channel => u64::from(nand.channels),
     };
-    let erase = nand.t_bers * erased / u64::from(geometry.units_per_block);
+    let erase = nand.erase_time() * erased / u64::from(geometry.units_per_block);
     let cells = nand.t_prog * programmed.div_ceil(units) + nand.t_r * read + erase;
     let transfer = nand.transfer_time_of(config.ftl.mapping_unit);
     let buses = transfer * (programmed + read);

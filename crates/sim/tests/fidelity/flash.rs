@@ -98,6 +98,7 @@ pub fn erase_853us(lab: &Lab) {
     let small = [
         "nand.blocks_per_plane=20",
         "nand.pages_per_block=1",
+        "nand.erase_share=100%",
         "ftl.over_provisioning=40%",
         "ftl.fill=100%",
         "ssd.cache.clean_victims=program",

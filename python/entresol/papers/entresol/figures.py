@@ -7,8 +7,9 @@ from entresol.papers.entresol import costs, mechanisms, steadily
 from entresol.papers.entresol.runs import CHOSEN_ON, FULL_SIZE, HELD_OUT
 
 STEADY = (
-    "Windows in the steady state, with 95 % intervals among the values; paid: if every design had "
-    "paid at the end of each window what it owes more than at its beginning."
+    "Windows in the steady state, in brackets what 95 of 100 repetitions at other places give; "
+    "paid: if every design had paid at the end of each window what it owes more than at its "
+    "beginning."
 )
 
 FIGURES = (

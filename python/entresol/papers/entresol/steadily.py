@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESIGNS = (BASE, CP, FULL, OWN, DRAM)
 SHOWN = (BASE, CP, FULL, DRAM)
-TIME, HALF, PAID, PROGRAMS = "time", "half_width", "paid", "programs"
+TIME, LOW, HIGH, PAID, PROGRAMS = "time", "low", "high", "paid", "programs"
 
 
 def wants(
@@ -49,7 +49,7 @@ def of(among: Mapping[str, Program]) -> Callable[[Results], polars.DataFrame]:
 
 
 def times(among: Sequence[str], results: Results) -> polars.DataFrame:
-    """Time ÷ our design's, as measured with its 95 % interval and with debts paid; programs of
+    """Time ÷ our design's, as measured with its interval and with debts paid; programs of
     flash pages for a million instructions."""
     rows = Rows()
     for name in (name for name in among if name in results.settings.workloads):
@@ -60,7 +60,7 @@ def times(among: Sequence[str], results: Results) -> polars.DataFrame:
                 _compare(rows, name, design, found, own)
             if design != DRAM:
                 rows.add(name, design, PROGRAMS, steady.programs(found) if found else None)
-    return rows.frame(means=(GEOMETRIC,), parts=(HALF, PROGRAMS))
+    return rows.frame(means=(GEOMETRIC,), parts=(LOW, HIGH, PROGRAMS))
 
 
 def _compare(
@@ -68,7 +68,8 @@ def _compare(
 ) -> None:
     ratio = steady.over(found, own) if found and own else None
     rows.add(name, design, TIME, None if ratio is None else ratio.time.value)
-    rows.add(name, design, HALF, None if ratio is None else ratio.time.half_width)
+    rows.add(name, design, LOW, None if ratio is None else ratio.time.low)
+    rows.add(name, design, HIGH, None if ratio is None else ratio.time.high)
     rows.add(name, design, PAID, None if ratio is None else ratio.paid)
 
 
