@@ -21,7 +21,7 @@ command:
 demo: build ## the shipped captures on all designs; ends with the path of the report
 	.venv/bin/entresol run traces/*.etr --design all --machine demo -o demo
 
-figures: build ## every figure of every paper at scale small; OPTIONS="--mode fast" for less time
+figures: build ## every figure of SkyByte at scale small; OPTIONS="--mode fast" for less time
 	.venv/bin/entresol figure skybyte all $(OPTIONS)
 
 reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts beside ours

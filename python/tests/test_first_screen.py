@@ -140,7 +140,7 @@ def test_assumptions_names_the_batch_of_compaction_that_decides_far_off(
     """A log that is waited for: 64 pages at a time leave most of the dies idle, 128 are still too
     few."""
     room = ("ssd.compaction.batch=64", "ssd.buffers=1280", "nand.channels=32", "run.warmup=30%",
-            "ssd.log.size=256KiB")  # fmt: skip
+            "ssd.log.size=256KiB", "nand.erase_share=100%")  # fmt: skip
     words = _words(_logged(tmp_path), "skybyte-w", *room)
     screen = _screen(entresol_command, "assumptions", *words, "--nand", "mlc")
     assert screen.startswith(

@@ -159,6 +159,6 @@ def _interval(found: Estimate, scale: float = 1.0) -> str:
 
 def _between(found: Factor) -> str:
     text = quantity.significant(found.value)
-    if found.low is None or found.high is None:
+    if found.low is None or found.high is None or found.low == found.high:
         return text
     return f"{text} ({quantity.span(found.low, found.high)})"

@@ -42,7 +42,7 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         "A number in bold is more than 25 % away from the published one; its causes are below.",
         "*Unexplained*: the factor that is left with all of its causes at work, where they close",
         "less than 80 % of the way (of logarithms).",
-        "Published figures beside ours: `make figures`, then "
+        f"Published figures beside ours: `entresol figure {study.paper.name} all`, then "
         f"`results/figures/{study.paper.name}/index.html`.", "",
         "| § | claim | unit | published | their data | paper | artifact | unexplained | how |",
         "|---|---|---|---|---|---|---|---|---|", *rows, "",
