@@ -1,8 +1,9 @@
 //! The flash: units that work, buses that carry, commands that queue.
 //!
 //! A read occupies its die for `t_r`, then until its page has left over the channel's bus. A
-//! program occupies its die while its page comes in and then for `t_prog`; an erase for its share of
-//! `t_bers`. Buses are granted in the order in which dies ask for them. Invariants: `docs/nand.md`.
+//! program occupies its die while its page comes in and then for `t_prog`; an erase for its share
+//! of `t_bers`. Buses are granted in the order in which dies ask for them. Invariants:
+//! `docs/nand.md`.
 
 use crate::arbiter::{Arbiter, Part};
 use crate::die::{Bus, Phase, Suspended, Unit};
