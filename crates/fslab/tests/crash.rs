@@ -285,6 +285,33 @@ fn f2fs_like_survives_every_cut_on_a_full_file_that_was_overwritten() {
     println!("overwritten: {tally}");
 }
 
+/// Files that grow behind the middle of a page that is durable, by a sync that overwrites few pages
+/// where they are: once, and again, by whole pages and by a few bytes; below the old end as well.
+const APPENDED: [&str; 5] = [
+    "create foo\nwrite foo end 4196 1\n---\nwrite foo end 8192 2\nfdatasync foo\n",
+    "create foo\nwrite foo end 4196 1\n---\nwrite foo end 64 2\nfsync foo\nwrite foo end 3000 3\n\
+     fsync foo\nwrite foo end 3000 4\nfdatasync foo\n",
+    "create foo\nwrite foo 0 12388 1\nremount\n---\nwrite foo 4000 64 2\nwrite foo 12300 500 3\n\
+     fdatasync foo\n",
+    "create foo\nwrite foo end 4196 1\n---\ntruncate foo 6000\nwrite foo 5000 2000 2\nfsync foo\n",
+    "create foo\nwrite foo end 4196 1\n---\nwrite foo 20000 64 2\nfdatasync foo\nsync\n\
+     write foo 20032 4096 3\nfdatasync foo\n",
+];
+
+#[test]
+fn f2fs_like_shows_no_length_without_its_bytes() {
+    let campaign = other(Personality::F2fsLike, small_drive().unwrap(), 1);
+    let lab = campaign.lab().unwrap();
+    let mut tally = Tally::default();
+    for text in APPENDED {
+        let sequence = Sequence::parse(text).unwrap();
+        if let Err(finding) = lab.run(&sequence, &mut tally) {
+            panic!("{finding}");
+        }
+    }
+    println!("appended: {tally}");
+}
+
 #[test]
 fn every_sequence_of_one_operation_survives_every_cut() {
     check(&campaign(1, u64::MAX));

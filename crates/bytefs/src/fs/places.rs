@@ -30,11 +30,12 @@ impl Piece {
     }
 }
 
-/// Says where blocks go. None: there is no room.
+/// Says where blocks go: those of `elsewhere` never where they are. None: there is no room.
 fn assign(
     segments: &mut Segments,
     runs: &[(BlockNo, Vec<u8>)],
     in_place: bool,
+    elsewhere: &[BlockNo],
     may_use_all: bool,
 ) -> Option<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
@@ -62,7 +63,10 @@ fn assign(
     for (run, (first, bytes)) in runs.iter().enumerate() {
         for (from, number) in (0..bytes.len() / BLOCK).zip(first.0..) {
             let place = segments.place(BlockNo(number));
-            match place.filter(|place| in_place && segments.may_overwrite(*place)) {
+            let stays = |place: &u32| {
+                in_place && segments.may_overwrite(*place) && !elsewhere.contains(&BlockNo(number))
+            };
+            match place.filter(stays) {
                 Some(place) => add(run, from, number, place, true),
                 None => homeless.push((run, from, number)),
             }
@@ -171,20 +175,50 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         Ok(())
     }
 
-    /// Writes contents: to the head of the log of contents, or where they are if `in_place` and
-    /// they have a place.
+    /// Blocks with a place, of pages whose bytes end at `end`, that hold bytes beyond the length
+    /// that the inode knows.
+    async fn growing(&self, ino: Ino, pages: &[u64], end: u64) -> Result<Vec<BlockNo>, FsError> {
+        self.run(|tx| {
+            let inode = tx.inode(ino)?;
+            if end <= inode.size {
+                return Ok(Vec::new());
+            }
+            let first = pages.partition_point(|page| *page < inode.size / BLOCK as u64);
+            let extents = tx.extents(ino, &inode)?;
+            let blocks = pages[first..].iter().filter_map(|page| {
+                let extent = extents.find(*page)?;
+                Some(extent.block_of(*page))
+            });
+            let mut blocks: Vec<BlockNo> = blocks.collect();
+            if let Some(segments) = &tx.state.segments {
+                blocks.retain(|block| segments.place(*block).is_some());
+            }
+            Ok(blocks)
+        })
+        .await
+    }
+
+    /// Writes contents, whose last byte is before `end`: to the head of the log of contents, or
+    /// where they are if `in_place` and they have a place. The record with a new length goes in
+    /// the same flush, and must not count without the bytes below that: so they go elsewhere, and
+    /// the record has their sum.
     pub(super) async fn write_contents(
         &self,
         ino: Ino,
         runs: &[(BlockNo, Vec<u8>)],
-        pages: &[u64],
+        (pages, end): (&[u64], u64),
         in_place: bool,
     ) -> Result<(), FsError> {
         let blocks: usize = runs.iter().map(|(_, bytes)| bytes.len() / BLOCK).sum();
+        let growing = self.growing(ino, pages, end).await?;
         let mut is_short = false;
         let pieces = loop {
+            let (in_place, elsewhere) = match is_short {
+                true => (true, &[][..]),
+                false => (in_place, &growing[..]),
+            };
             let assigned = match &mut self.state().segments {
-                Some(segments) => assign(segments, runs, in_place || is_short, is_short),
+                Some(segments) => assign(segments, runs, in_place, elsewhere, is_short),
                 None => Some(Vec::new()),
             };
             match assigned {
@@ -216,12 +250,22 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 }
                 segments.settle(piece.places.clone());
             }
-            if pieces.iter().any(|piece| !piece.is_overwritten) {
+            // F2FS overwrites those that grow as well, and its pointers stay.
+            let is_moved = |piece: &Piece| {
+                let mut numbers = piece.number..piece.number + piece.places.len() as u32;
+                let is_new = |number: u32| !in_place || !growing.contains(&BlockNo(number));
+                !piece.is_overwritten && numbers.any(is_new)
+            };
+            if pieces.iter().any(is_moved) {
                 segments.note_pointers(ino, pages.iter().copied());
             }
         }
         for result in done {
             result.map_err(|error| self.fail(&error.to_string()))?;
+        }
+        // No record has a sum of what was overwritten.
+        if is_short && !growing.is_empty() {
+            self.flush_blocks().await?;
         }
         Ok(())
     }

@@ -258,3 +258,43 @@ fn where_segments_are_short_contents_are_written_where_they_are() {
         sound(fs).await;
     });
 }
+
+/// What makes a file longer goes elsewhere, where the record has a sum of it: the old page stays as
+/// it was. Where no segment is free it is flushed before the record that says so.
+#[test]
+fn bytes_behind_the_known_length_are_not_overwritten_in_the_records_flush() {
+    run(async {
+        let fs = made().await;
+        let tail = create(&fs, "tail", &[7; 5000]).await;
+        filled(&fs).await;
+        let place = async || fs.map(tail).await.unwrap().last().map(|last| last.block);
+        let mut taken = Vec::new();
+        // At first as many segments are free as a full file system leaves.
+        for (length, flushes, stays) in [(5000, 0, false), (5600, 1, true)] {
+            for _ in 0..100 {
+                // Behind this no record has a sum of the page any more.
+                fs.sync().await.unwrap();
+                if !stays {
+                    break;
+                }
+                hog(fs.state().segments.as_mut().unwrap(), &mut taken);
+                if !fs.make_room(1).await.unwrap() {
+                    break;
+                }
+            }
+            let (before, counted) = (place().await, fs.stats().flushes);
+            write(&fs, tail, length, &[8; 600]).await.unwrap();
+            fs.write_back_synced(tail, true).await.unwrap();
+            assert_eq!(place().await == before, stays, "{length}");
+            assert_eq!(fs.stats().flushes - counted, flushes, "{length}");
+            fs.fsync(tail, true).await.unwrap();
+        }
+        let settle = |places: Range<u32>| {
+            fs.state().segments.as_mut().unwrap().settle(places);
+        };
+        taken.into_iter().for_each(settle);
+        let read = fs.read(tail, 0, 1 << 20, false).await.unwrap();
+        assert!(read[..5000] == [7; 5000] && read[5000..] == [8; 1200]);
+        sound(fs).await;
+    });
+}

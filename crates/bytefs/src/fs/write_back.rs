@@ -188,7 +188,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 kept.write(block, &bytes);
             }
         } else if self.state().segments.is_some() {
-            self.write_contents(ino, &plan.runs(), &plan.chosen, in_place)
+            let pages = (&plan.chosen[..], plan.end);
+            self.write_contents(ino, &plan.runs(), pages, in_place)
                 .await?;
         } else if self.is_synchronous {
             self.write_by_bytes(&plan.runs()).await?;
