@@ -27,6 +27,12 @@ def span(low: float, high: float) -> str:
     return f"{significant(low, digits)}–{significant(high, digits)}"
 
 
+def between(value: float, low: float | None, high: float | None) -> str:
+    """A ratio and, in brackets, its interval, if it has one."""
+    text = significant(value)
+    return text if low is None or high is None or low == high else f"{text} ({span(low, high)})"
+
+
 def _leading_zeros(value: float) -> int:
     zeros = 0
     while value < 1 and zeros > -6:

@@ -31,7 +31,7 @@ from entresol.cli.options import (
     ThreadsOption,
     TracesArgument,
 )
-from entresol.estimate import Estimate, Factor
+from entresol.estimate import Estimate
 from entresol.result_types import Samples
 
 
@@ -142,7 +142,7 @@ def _table(trace: str, rows: list[sampling.Row], plan: sampling.Plan) -> Table:
         table.add_row(
             row.design,
             _interval(row.time, 1e-3),
-            _between(row.speedup),
+            quantity.between(row.speedup.value, row.speedup.low, row.speedup.high),
             quantity.NOTHING if row.spread is None else f"± {quantity.percent(row.spread)}",
             quantity.duration(row.amat_all_ps),
             _interval(row.programs_per_million),
@@ -155,10 +155,3 @@ def _interval(found: Estimate, scale: float = 1.0) -> str:
     if found.half_width is None:
         return text
     return f"{text} ± {quantity.significant(found.half_width * scale, 2)}"
-
-
-def _between(found: Factor) -> str:
-    text = quantity.significant(found.value)
-    if found.low is None or found.high is None or found.low == found.high:
-        return text
-    return f"{text} ({quantity.span(found.low, found.high)})"

@@ -236,7 +236,5 @@ def _mark(mark: Json | None) -> str:
 
 
 def _interval(value: int, low: int | None, high: int | None) -> str:
-    text = quantity.micro(value)
-    if low is None or high is None or low == high:
-        return text
-    return f"{text} ({quantity.span(low / 1e6, high / 1e6)})"
+    ends = (None if end is None else end / 1e6 for end in (low, high))
+    return quantity.between(value / 1e6, *ends)

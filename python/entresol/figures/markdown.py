@@ -128,9 +128,8 @@ def _axis(x: float | str | None) -> str:
 
 
 def _cell(row: Row, ends: tuple[float, float] | None) -> str:
-    ours = quantity.NOTHING if row.ours is None else quantity.significant(row.ours)
-    if ends is not None:
-        ours += f" ({quantity.span(*ends)})"
+    low, high = ends or (None, None)
+    ours = quantity.NOTHING if row.ours is None else quantity.between(row.ours, low, high)
     if row.published is None:
         return ours
     return f"{ours} / {quantity.significant(row.published)}"
