@@ -79,6 +79,20 @@ def test_candidates_are_all_switches_or_those_that_are_named() -> None:
         ranking.candidates(reproduction.of(papers.with_claims("opencxd")), [], [])
 
 
+def test_joined_candidates_are_turned_on_together() -> None:
+    sets = "run.other_pages=clean"
+    (both,) = ranking.candidates(SKYBYTE, [f"no_tlb+no_prefetch+{sets}"], [])
+    assert both == Change(("no_prefetch", "no_tlb"), (sets,))
+    found = ranking.candidates(
+        SKYBYTE, ["no_tlb,no_prefetch,round_robin", "no_tlb+no_prefetch"], []
+    )
+    assert found == (Change(("round_robin",)), Change(("no_prefetch", "no_tlb")))
+    rest = ranking.candidates(SKYBYTE, ["artifact,-write_back_echo", "no_tlb+no_prefetch"], [])
+    assert len(rest) == len(ranking.candidates(SKYBYTE, [], [])) - 1
+    with pytest.raises(core.ConfigError, match="no_such"):
+        ranking.candidates(SKYBYTE, ["no_tlb+no_such"], [])
+
+
 def test_candidates_that_cannot_be_on_together_are_refused() -> None:
     dax = reproduction.of(papers.with_claims("dax"))
     with pytest.raises(UserError, match=r"set fs\.dax_wait to 30ms and to 1ms, and cannot"):

@@ -49,8 +49,9 @@ def causes_command(
     ] = None,
     switches: Annotated[
         list[str] | None,
-        typer.Option("--switch", metavar="NAME,…",
-                     help="Switches to look at; repeatable. The paper's are the default.",
+        typer.Option("--switch", metavar="NAME[+NAME],…",
+                     help="Switches to look at; repeatable. The paper's are the default. Those "
+                          "joined by + are turned on together, with KEY=VALUE among them or not.",
                      autocompletion=complete.fidelity),
     ] = None,
     sets: Annotated[

@@ -44,11 +44,17 @@ def candidates(
     study: Reproduction, switches: Sequence[str], sets: Sequence[str]
 ) -> tuple[Change, ...]:
     """The switches of these lists, or else all of the paper's; and parameters, those that belong
-    together in one text. Raises `UserError`, and `ConfigError` for an unknown switch.
+    together in one text. `NAME+NAME`, with `KEY=VALUE` among them or not, is one candidate, and
+    its switches are no candidates of their own. Raises `UserError`, and `ConfigError` for an
+    unknown switch.
     """
     text = study.text
-    names = _names(text, ",".join(switches)) if switches else _all(study)
-    changes = [Change((name,)) for name in names]
+    listed = ",".join(switches).split(",") if switches else []
+    groups = [_group(text, each.split("+")) for each in listed if "+" in each]
+    grouped = {name for group in groups for name in group.switches}
+    alone = [each for each in listed if "+" not in each]
+    names = _names(text, ",".join(alone)) if alone else [] if listed else _all(study)
+    changes = [Change((name,)) for name in names if name not in grouped] + groups
     changes += [Change((), tuple(sorted(each.split()))) for each in sets]
     if not changes:
         raise UserError(f"{study.paper.name}: has no switches; name candidates with --set "
@@ -65,6 +71,13 @@ def _all(study: Reproduction) -> list[str]:
     if ARTIFACT not in study.text.sides:
         return []
     return _names(study.text, study.text.fidelity_of(ARTIFACT))
+
+
+def _group(text: Text, words: Sequence[str]) -> Change:
+    """Switches and parameters that are turned on together."""
+    sets = tuple(sorted(each for each in words if "=" in each))
+    switches = [each for each in words if "=" not in each]
+    return Change(tuple(sorted(_names(text, ",".join(switches)))) if switches else (), sets)
 
 
 def _names(text: Text, fidelity: str) -> list[str]:
