@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 import pytest
 import synthetic_figures
 
-from entresol import papers, worths
+from entresol import papers, quantity, worths
 from entresol.errors import UserError
-from entresol.figures import causes, closing, reproduction
+from entresol.figures import causes, closing, reproduction, standing
 from entresol.figures.causes import Cause, Change, Together
 from entresol.figures.plan import Results, Settings
 from entresol.figures.reproduction import Evidence
-from entresol.figures.reproduction_page import confirmed, render
+from entresol.figures.reproduction_page import render
+from entresol.figures.simulate import Plan, Simulation
+from entresol.figures.standing import confirmed
 from entresol.papers.skybyte import PAPER
 from entresol.papers.skybyte.claims import claims, wants
 
@@ -243,3 +246,48 @@ def test_causes_that_ship_can_be_at_work_together(room: str) -> None:
     for given in reproduction.of_claim(reasons).values():
         shown = [cause for cause in given if cause.needs_run]
         assert bool(causes.variants(given)) == bool(shown)
+
+
+def test_a_cause_that_does_not_stand_is_at_work_in_nothing_that_is_explained() -> None:
+    values = {**_alone(0.4, CLEAN), **_alone(-0.5, STORES), BOTH: 0.1}
+    page = _page(_evidence(values, CLEAN, STORES), CLEAN, STORES)
+    needed = CLAIM.published / (CLAIM.ours(_results(TWO)) or 0)
+    assert _row(page)[7] == f"paper ×{quantity.significant(needed**0.6)}"
+    assert "40 % of the way" in " ".join(page.split())
+    assert "| of *paper*" not in page, "one alone needs no table"
+
+
+def test_where_no_cause_stands_all_of_the_way_is_unexplained() -> None:
+    page = _page(_evidence(_alone(-0.5, STORES), STORES), STORES)
+    needed = CLAIM.published / (CLAIM.ours(_results(TWO)) or 0)
+    assert _row(page)[7] == f"paper ×{quantity.significant(needed)}"
+    said = " ".join(page.split())
+    assert "**Unexplained.** Not the cause:" in said and "This cause is worth" not in said
+
+
+class _Everywhere:
+    """Runs whatever is asked for, and keeps what that was."""
+
+    def __init__(self) -> None:
+        self.asked: list[Settings] = []
+
+    def run(self, plan: Plan) -> Results:
+        self.asked.append(plan.settings)
+        return _results(plan.settings)
+
+
+def test_those_that_stand_are_measured_together() -> None:
+    more = [replace(STORES, fidelity=name) for name in ("no_prefetch", "no_tlb")]
+    given = [CLEAN, STORES, *more]
+    values = {
+        **_alone(0.4, CLEAN), **_alone(0.2, STORES), **_alone(-0.2, more[0]),
+        **_alone(-0.3, more[1]),
+    }  # fmt: skip
+    evidence, everywhere = _evidence(values, *given), _Everywhere()
+    simulation = cast(Simulation, everywhere)
+    found = standing.completed(SKYBYTE, TWO, evidence, given, simulation)
+    assert list(found.standing) == [Together(NAME, "paper", BOTH)]
+    (asked,) = everywhere.asked
+    assert set(asked.fidelity.split(",")) == {CLEAN.fidelity, STORES.fidelity}
+    ours = closing.of(CLAIM, "paper", standing.of(CLAIM, "paper", found, given), found)
+    assert ours[0].together == CLAIM.ours(_results(TWO))

@@ -18,7 +18,8 @@ from entresol.figures.causes import Cause
 from entresol.figures.claims import Claim
 from entresol.figures.plan import Results, Settings
 from entresol.figures.reproduction import Evidence, Reproduction
-from entresol.figures.reproduction_page import confirmed, render
+from entresol.figures.reproduction_page import render
+from entresol.figures.standing import confirmed
 from entresol.papers.skybyte import PAPER, runs, switching
 from entresol.papers.skybyte.claims import claims, wants
 from entresol.papers.skybyte.runs import want

@@ -25,7 +25,7 @@ from entresol.cli.figure import (
 )
 from entresol.cli.options import JobsOption, ModeOption, StoreOption
 from entresol.errors import UserError
-from entresol.figures import reproduction, reproduction_page, simulate
+from entresol.figures import reproduction, reproduction_page, simulate, standing
 from entresol.figures.paper import PAPER
 from entresol.store import location
 from entresol.store.result_store import Store
@@ -73,6 +73,7 @@ def reproduction_command(
             simulation = simulate.Simulation(Store(kept), source, jobs, scheduler, watcher.watch,
                                              say)  # fmt: skip
             evidence = study.gather(settings, reasons, simulation)
+            evidence = standing.completed(study, settings, evidence, reasons, simulation)
         if not evidence.paper.runs and not evidence.paper.benches:
             first = next(iter(evidence.paper.failures.values()), "no run was asked for")
             raise UserError(f"nothing could be simulated: {first}")

@@ -74,7 +74,8 @@ def of(claim: Claim, side: str, given: Sequence[Cause], evidence: Evidence) -> l
         return []
 
     def value(on: frozenset[Change]) -> float | None:
-        return evidence.summed.get(Together(claim.quantity, side, on)) if on else ours
+        asked = Together(claim.quantity, side, on)
+        return evidence.summed.get(asked, evidence.standing.get(asked)) if on else ours
 
     found = [
         Closing(claim, ours, changes, worths.worths(changes, value), value(frozenset(changes)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -33,6 +33,8 @@ class Evidence:
 
     summed: Mapping[Together, float | None] = field(default_factory=dict)
     """What a claim is with several of its causes at work."""
+    standing: Mapping[Together, float | None] = field(default_factory=dict)
+    """The same with none but those that stand, where `summed` has no such run."""
 
     def of(self, which: str) -> Results:
         """The results with one of the two fidelities."""
@@ -124,7 +126,16 @@ class Reproduction:
         benches: dict[Settings, dict[Bench, None]] = {
             conditions: dict.fromkeys(self.text.benches(settings)) for conditions in wants
         }
-        for shown, claim in self._shown(settings, reasons).values():
+        return self._plans(self._shown(settings, reasons).values(), wants, benches)
+
+    def _plans(
+        self,
+        asked: Iterable[tuple[Settings, Claim]],
+        wants: dict[Settings, dict[Want, None]],
+        benches: dict[Settings, dict[Bench, None]],
+    ) -> list[Plan]:
+        """What claims are computed from under their conditions, beside what is wanted anyway."""
+        for shown, claim in asked:
             runs, loads = needs(claim, shown)
             wants.setdefault(shown, {}).update(dict.fromkeys(runs))
             benches.setdefault(shown, {}).update(dict.fromkeys(loads))
@@ -142,6 +153,17 @@ class Reproduction:
         for each in summed(reasons):
             found[each] = each.settings(settings, self.text), self._by_name[each.claim]
         return found
+
+    def measure(
+        self, settings: Settings, asked: Sequence[Together], simulation: Simulation
+    ) -> tuple[dict[Together, float | None], tuple[str, ...]]:
+        """What claims are with these causes at work together, and what did not run."""
+        places = {each: (each.settings(settings, self.text), self._by_name[each.claim])
+                  for each in asked}  # fmt: skip
+        found = {plan.settings: simulation.run(plan)
+                 for plan in self._plans(places.values(), {}, {})}  # fmt: skip
+        values = {each: claim.ours(found[of]) for each, (of, claim) in places.items()}
+        return values, tuple(why for each in found.values() for why in each.failures.values())
 
     def gather(
         self, settings: Settings, reasons: Sequence[Cause], simulation: Simulation

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 
 from entresol import quantity
 from entresol.errors import UserError
-from entresol.figures import causes, closing, closing_page
+from entresol.figures import causes, closing, closing_page, standing
 from entresol.figures.causes import Cause
 from entresol.figures.claims import MEASURED, Claim
 from entresol.figures.paper import ARTIFACT, PAPER
@@ -16,9 +15,6 @@ from entresol.figures.reproduction import Evidence, Reproduction
 
 OF_FIGURES = 0.3
 """A number of a figure that is further away asks for its cause."""
-NEARER = 0.1
-"""By how much of the way, as a ratio, a cause has to bring our number to the published one: at
-work alone, or beside the others that are named."""
 
 
 def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], command: str) -> str:
@@ -40,8 +36,8 @@ def render(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause], co
         *_captures(evidence), *_measured(study),
         "A dash: not published, or these runs have nothing to compute it from.",
         "A number in bold is more than 25 % away from the published one; its causes are below.",
-        "*Unexplained*: the factor that is left with all of its causes at work, where they close",
-        "less than 80 % of the way (of logarithms).",
+        "*Unexplained*: the factor that is left with all of the causes that stand at work, where",
+        "they close less than 80 % of the way (of logarithms).",
         f"Published figures beside ours: `entresol figure {study.paper.name} all`, then "
         f"`results/figures/{study.paper.name}/index.html`.", "",
         "| § | claim | unit | published | their data | paper | artifact | unexplained | how |",
@@ -92,15 +88,14 @@ def _short_cause(
 ) -> str:
     if not claim.differs(claim.ours(evidence.of(which)), OF_FIGURES):
         return quantity.NOTHING
-    given = _given(claim, which, evidence, reasons)
-    good = [cause for cause in given if confirmed(claim, cause, evidence)]
+    good = standing.of(claim, which, evidence, reasons)
     if not good:
         return "**unexplained**"
     shown = [_conditions(study, cause) for cause in good if cause.needs_run]
     if not shown:
         return "in words, below"
-    closings = closing.of(claim, which, given, evidence)
-    left = closing_page.left(claim, claim.ours(evidence.of(which)), given, closings)
+    closings = closing.of(claim, which, good, evidence)
+    left = closing_page.left(claim, claim.ours(evidence.of(which)), good, closings)
     rest = [f"**unexplained** {left}"] if left else []
     return ", ".join([*dict.fromkeys(shown), *rest])
 
@@ -153,8 +148,8 @@ def _left(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequen
     for which in study.text.sides:
         value = claim.ours(evidence.of(which))
         if claim.differs(value):
-            given = _given(claim, which, evidence, reasons)
-            left = closing_page.left(claim, value, given, closing.of(claim, which, given, evidence))
+            good = standing.of(claim, which, evidence, reasons)
+            left = closing_page.left(claim, value, good, closing.of(claim, which, good, evidence))
             if left:
                 found.append(f"{which} {left}" if len(study.text.sides) > 1 else left)
     return ", ".join(found) or quantity.NOTHING
@@ -171,7 +166,8 @@ def _far(study: Reproduction, claim: Claim, evidence: Evidence, reasons: Sequenc
         if claim.differs(value):
             why = _why(study, claim, which, evidence, reasons)
             head = f"{_number(value)} instead of {claim.published:g}"
-            closings = closing.of(claim, which, _given(claim, which, evidence, reasons), evidence)
+            good = standing.of(claim, which, evidence, reasons)
+            closings = closing.of(claim, which, good, evidence)
             told = closing_page.sentence(closings, which)
             lines.append(_wrapped(f"- *{which}*, {head}: {' '.join([why, *told])}"))
             tables += closing_page.table(closings, which)
@@ -183,58 +179,18 @@ def _wrapped(item: str) -> str:
                          break_on_hyphens=False)  # fmt: skip
 
 
-def _given(claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]) -> list[Cause]:
-    scale = evidence.paper.settings.scale
-    return [cause for cause in reasons
-            if (cause.claim, cause.of) == (claim.quantity, which)
-            and cause.scale in (None, scale)]  # fmt: skip
-
-
 def _why(
     study: Reproduction, claim: Claim, which: str, evidence: Evidence, reasons: Sequence[Cause]
 ) -> str:
-    given = _given(claim, which, evidence, reasons)
-    good = [cause for cause in given if confirmed(claim, cause, evidence)]
+    good = standing.of(claim, which, evidence, reasons)
     if good:
         return " ".join(_sentence(study, claim, cause, evidence) for cause in good)
     tried = [
-        f"{_conditions(study, cause)} gives {_number(evidence.shown.get(cause))}" for cause in given
+        f"{_conditions(study, cause)} gives {_number(evidence.shown.get(cause))}"
+        for cause in standing.given(claim, which, evidence, reasons)
     ]
     looked = f" Not the cause: {'; '.join(tried)}." if tried else ""
     return f"**Unexplained.**{looked}"
-
-
-def confirmed(claim: Claim, cause: Cause, evidence: Evidence) -> bool:
-    """Whether the run that shows a cause does show it: with the cause at work our number is nearer
-    to the published one, alone or beside the others. Taking a decision out of the artifact has to
-    move the artifact's away, if that decision is to explain the paper's."""
-    if not cause.needs_run:
-        return True
-    start = claim.ours(evidence.of(ARTIFACT if cause.is_taken_out else cause.of))
-    before = closing.distance(start, claim)
-    after = closing.distance(evidence.shown.get(cause), claim)
-    if before is None or after is None:
-        return False
-    if cause.is_taken_out:  # And to the side on which the paper's is.
-        return abs(after) > abs(before) * (1 + NEARER) and _is_beside(after, claim, evidence)
-    return abs(after) < abs(before) * (1 - NEARER) or _brings_nearer(claim, cause, evidence, before)
-
-
-def _brings_nearer(claim: Claim, cause: Cause, evidence: Evidence, before: float) -> bool:
-    """Whether a cause does so beside the others, by as much of the whole way."""
-    for on, value in evidence.summed.items():
-        if (on.claim, on.of) != (cause.claim, cause.of) or cause.change not in on.changes:
-            continue
-        without = evidence.summed.get(replace(on, changes=on.changes - {cause.change}))
-        near, far = closing.distance(value, claim), closing.distance(without, claim)
-        if near is not None and far is not None and abs(far) - abs(near) > NEARER * abs(before):
-            return True
-    return False
-
-
-def _is_beside(distance: float, claim: Claim, evidence: Evidence) -> bool:
-    paper = closing.distance(claim.ours(evidence.paper), claim)
-    return paper is not None and (distance > 0) == (paper > 0)
 
 
 def _conditions(study: Reproduction, cause: Cause) -> str:
