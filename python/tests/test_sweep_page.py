@@ -126,6 +126,36 @@ def test_effects_are_relative_to_base_cssd_wherever_it_stands() -> None:
     assert lines["skybyte-w"] == pytest.approx((0.5, 0.4))
 
 
+def test_designs_are_compared_where_all_of_them_have_points() -> None:
+    times = {"512MiB": 10, "64MiB": 40}
+    points = [
+        point("a", design, times[dram], ssd__dram=dram, log=log)
+        for design, dram, log in product(("base-cssd", "skybyte-w"), times, "12")
+    ]
+    del points[0]  # Base-CSSD has the slow place whole, and of the fast one a half.
+    lines = {line.design: line.values for line in effects.effects("log", "12", done(points))}
+    assert lines == {"base-cssd": (1.0, 1.0), "skybyte-w": (1.0, 1.0)}
+
+
+def test_a_design_that_an_axis_says_nothing_of_is_compared_where_the_rest_is_equal() -> None:
+    points = [
+        *(point("a", "base-cssd", 10, ssd__dram=dram) for dram in "12"),
+        *(point("a", "skybyte-w", time, ssd__dram=dram, log=log)
+          for dram in "12" for log, time in (("1", 20), ("2", 5))),
+    ]  # fmt: skip
+    lines = {line.design: line.values for line in effects.effects("ssd.dram", "12", done(points))}
+    assert lines["skybyte-w"] == pytest.approx((1, 1))  # The mean of twice and of half.
+
+
+def test_the_page_has_performance_beside_dram_only() -> None:
+    points = [point("a", "base-cssd", 10, log="1"), point("a", "dram-only", 1, log="1")]
+    text = sweep(points)
+    costs = text[text.index("<caption>Cost and endurance<") :]
+    rows = re.findall(r"<tr.*?</tr>", costs[: costs.index("</tbody>")])
+    assert len(rows) == 2, "the heads, and the device"
+    assert "10\xa0%" in rows[1]
+
+
 def test_performance_is_compared_with_dram_only_at_the_same_place() -> None:
     points = [
         point("a", "skybyte-w", 4, threads="8"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from entresol import quantity, svg, svg_trend
@@ -13,6 +13,7 @@ from entresol.report.html import Row, Section
 from entresol.report.sweep_points import CIRCUMSTANCES, Axes, Done, comparable
 
 _NAMES = ("trace", "design")
+Place = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def sections(done: Sequence[Done], axes: Axes) -> list[Section]:
     note = (
         f"Execution time of each design{mean}, relative to that of {_reference(done)} at the first "
         "value: lower is faster. A mean is over the places that have a point for every value of "
-        "the design."
+        "every design drawn."
     )
     designs = list(dict.fromkeys(point.run.design for point in done))
     content = html.line_legend(designs) + "".join(
@@ -104,19 +105,51 @@ def _table(name: str, group: str, values: Sequence[str], lines: Sequence[Effect]
 
 def effects(name: str, values: Sequence[str], done: Sequence[Done]) -> list[Effect]:
     """The lines of points that may be compared. A design has the values for which it has a point
-    anywhere; only places that have a point for each of these count, so that a mean never compares
-    different places. A design without such a place has no line."""
-    groups: dict[str, dict[tuple[tuple[str, str], ...], dict[str, int]]] = {}
+    anywhere; only places that have a point for each of these count, and only those where every
+    design that is drawn has one, so that neither a mean nor a ratio of two compares different
+    places. A design without such a place has no line."""
+    groups: dict[str, dict[Place, dict[str, int]]] = {}
     for point in done:
-        place = groups.setdefault(point.run.design, {}).setdefault(point.elsewhere(name), {})
+        place = groups.setdefault(point.run.design, {}).setdefault(_where(point, name), {})
         place[point.settings.get(name, "")] = point.run.time_ps
-    lines = []
+    whole = {}
     for design, places in groups.items():
         present = {value for times in places.values() for value, time in times.items() if time}
-        whole = [times for times in places.values() if present <= times.keys()]
-        if present and whole:
-            lines.append(Effect(design, tuple(_mean(whole, value) for value in values)))
-    return _relative(lines)
+        if present:
+            whole[design] = {place: times for place, times in places.items()
+                             if present <= times.keys()}  # fmt: skip
+    shared = _shared(whole)
+    return _relative([
+        Effect(design, tuple(_mean([whole[design][place] for place in places], value)
+                             for value in values))
+        for design, places in shared.items()
+    ])  # fmt: skip
+
+
+def _where(point: Done, name: str) -> Place:
+    """Where a point is, the design and one axis aside."""
+    return frozenset((key, text) for key, text in point.elsewhere(name) if key != "design")
+
+
+def _shared(whole: Mapping[str, Mapping[Place, object]]) -> dict[str, list[Place]]:
+    """Of each design the places that the others have too, as far as settings that all have tell.
+    A design that shares none with those before it is left out; the reference comes first."""
+    found: dict[str, list[Place]] = {}
+    order = sorted(whole, key=lambda design: design != BASE)
+    for design in order:
+        taken = {**found, design: list(whole[design])}
+        keys = [{key for key, _ in place} for places in taken.values() for place in places]
+        common = set.intersection(*keys) if keys else set()
+        seen = [{_part(place, common) for place in places} for places in taken.values()]
+        both = set.intersection(*seen)
+        if both:
+            found = {each: [place for place in places if _part(place, common) in both]
+                     for each, places in taken.items()}  # fmt: skip
+    return {design: found[design] for design in whole if design in found}
+
+
+def _part(place: Place, keys: Set[str]) -> Place:
+    return frozenset((key, text) for key, text in place if key in keys)
 
 
 def _mean(places: Sequence[dict[str, int]], value: str) -> float | None:

@@ -128,7 +128,7 @@ def _cost(done: Sequence[Done], axes: Axes, prices: Prices) -> list[Section]:
     if not devices:
         return []
     note = html.note(economy.note(devices[0].run, prices))
-    table = sweep_tables.costs(devices, axes, prices)
+    table = sweep_tables.costs(done, axes, prices)
     return [
         Section("cost", "Cost and endurance", "", note + html.details("Every point", table), "Cost")
     ]

@@ -109,10 +109,13 @@ def extremes(done: Sequence[Done], axes: Axes) -> str:
 
 
 def costs(done: Sequence[Done], axes: Axes, prices: Prices) -> str:
-    """Cost and endurance of every point; performance is relative to dram-only at the same place."""
+    """Cost and endurance of every point with a device; performance is relative to dram-only at the
+    same place."""
     names = _varying(axes)
     rows = []
     for point, panel in zip(done, beside(done), strict=True):
+        if not point.run.is_device:
+            continue
         _, device, _, _, *rest = economy.row(panel, point.run, prices)
         cheaper, speed, effect, _, *wear = rest
         numbers = (device, cheaper, speed, effect, *wear)
