@@ -21,7 +21,10 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """The two ends of an interval, both above nothing; the closer they are, the more digits."""
+    """The two ends of an interval; the closer they are, the more digits. A low end below what its
+    digits could hold is nothing."""
+    if low <= 0:
+        return f"0–{significant(high, 2)}"
     wide = high / low - 1
     digits = 2 + (wide < 0.2) + (wide < 0.02)
     return f"{significant(low, digits)}–{significant(high, digits)}"

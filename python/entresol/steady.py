@@ -153,7 +153,8 @@ class _Kept:
             for i, outcome in zip(chosen, outcomes, strict=True):
                 assert outcome.steady is not None, "the first failure stops all"
                 self._keep(names[i], outcome.steady)
-        return [self._found(name) for name in names]
+        return [self._found(name) | {"trace": point.trace.name}
+                for name, point in zip(names, points, strict=True)]  # fmt: skip
 
     def _find(self, path: Path) -> Json | None:
         try:

@@ -14,6 +14,7 @@ import synthetic_figures
 from conftest import Entresol, one_line
 
 from entresol import core, memory
+from entresol.cli import figure as figure_command
 from entresol.core import Json
 from entresol.errors import UserError
 from entresol.figures import benches, frames, reproduction, simulate, tables, writing
@@ -49,6 +50,26 @@ def test_figures_say_what_they_are_of() -> None:
 
     assert said("recovery") == "3 devices, which do not shrink with the scale."
     assert "loads of" in said("6")
+
+
+def test_lines_of_a_recovery_are_of_its_key() -> None:
+    (item, *_) = _of("recovery").benches(FEW)
+    keys = [benches._Run.of(item, replace(FEW, overrides=sets)).inputs
+            for sets in ((), ("run.lines=8",), ("run.lines=16",))]  # fmt: skip
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_fidelity_is_parameters_of_loads_and_a_mode_is_none_of_theirs() -> None:
+    fidelity, sets = figure_command._conditions(PAPER, "no_link", ("fs.aged=1%",))
+    assert fidelity == "paper" and len(sets) > 1 and sets[-1] == "fs.aged=1%"
+    with pytest.raises(UserError, match="unknown switch no_such"):
+        figure_command._conditions(PAPER, "no_such", ())
+    fast = simulate.plan([_of("6")], replace(FEW, mode="fast"))
+    with pytest.raises(UserError, match="--mode fast: none of these figures is"):
+        figure_command._check(fast)
+    with pytest.raises(UserError, match="--fidelity artifact: none of these figures reads it"):
+        figure_command._check(simulate.plan([_of("6")], replace(FEW, fidelity="artifact")))
+    figure_command._check(simulate.plan([_of("6")], FEW))
 
 
 def test_throughput_is_over_the_one_by_blocks() -> None:

@@ -273,6 +273,33 @@ def test_what_did_not_run_is_a_hole_and_a_sentence() -> None:
     assert "did not run: the thread never ends: bc on skybyte-w" in warned
 
 
+def test_half_that_did_not_run_are_not_told_as_all() -> None:
+    items = [want(name, "skybyte-w") for name in ("bc", "tpcc")]
+    done = {items[1]: synthetic_figures.run(items[1])}
+    results = Results(TWO, done, {}, {items[0]: "captures/bc-8.etr: no such capture"})
+    warned = tables.warnings(results, items, [], threads_of)
+    assert "did not run: captures/bc-8.etr: no such capture: bc on skybyte-w" in warned
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [("9", "os.switch_threshold", "2us"), ("10", "os.scheduler", "cfs"),
+     ("19", "ssd.log.size", "4096KiB"), ("21", "ssd.dram", "32768KiB")],
+)  # fmt: skip
+def test_a_point_at_its_default_is_at_it_whatever_is_set_for_all(
+    name: str, key: str, value: str
+) -> None:
+    figure, point = _of(name), f"{key}={value}"
+    default = [item for item in figure.wants(TWO) if item.workload == "bc"]
+    assert all(point not in item.overrides for item in default)
+    for told in (replace(TWO, fidelity="artifact"), replace(TWO, overrides=("os.quantum=1ms",))):
+        stated = [item for item in figure.wants(told) if item.workload == "bc"]
+        assert len(stated) == len(default)
+        assert any(point in item.overrides for item in stated)
+        assert all(item.overrides for item in stated), "none leaves its value to what is set"
+        figure.frame(synthetic_figures.results([figure], told))
+
+
 def test_a_log_that_filled_fewer_than_three_times_is_said() -> None:
     item = want("bc", "skybyte-wp")
     run = synthetic_figures.run(item)
@@ -303,6 +330,8 @@ def test_why_a_figure_differs_is_said_under_the_conditions_that_it_is_about() ->
         (PAPER.settings(), True),
         (PAPER.settings(fidelity="artifact"), False),
         (PAPER.settings(scale="paper"), False),
+        (PAPER.settings(mode="fast"), False),
+        (replace(PAPER.settings(), overrides=("ssd.cache.clean_victims=program",)), False),
         (TWO, False),
     ):
         results = Results(settings, {})

@@ -47,6 +47,14 @@ def test_significant_digits(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.9, 1.1, "1.00 (0.90–1.1)"), (0.0, 30.0, "1.00 (0–30)"), (None, 2.0, "1.00")],
+)
+def test_a_ratio_with_its_interval(low: float | None, high: float, text: str) -> None:
+    assert quantity.between(1.0, low, high) == text
+
+
+@pytest.mark.parametrize(
     ("text", "short"),
     [
         ("1.00×", "1×"),

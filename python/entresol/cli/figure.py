@@ -31,6 +31,7 @@ from entresol.figures import simulate, writing
 from entresol.figures.entry import choose
 from entresol.figures.paper import PAPER, Paper
 from entresol.figures.plan import Settings
+from entresol.figures.simulate import Plan
 from entresol.store import location
 from entresol.store.result_store import Store
 
@@ -122,13 +123,15 @@ def figure_command(
         _list([paper])
         return
     chosen = choose(paper.figures, names)
+    fidelity, sets = _conditions(paper, fidelity, tuple(overrides or ()))
     settings = paper.settings(scale, fidelity, mode, workloads or [])
-    settings = replace(settings, overrides=tuple(overrides or ()))
+    settings = replace(settings, overrides=sets)
     if measured is not None:
         settings = replace(settings, measured=str(measured))
     place_of_results = location.store_directory(store)
     source = simulate.source_of(captures, settings, place_of_results)
     wanted = simulate.plan(chosen, settings)
+    _check(wanted)
     writing.check(paper, chosen)
     simulate.reach(scheduler)
     device = in_loop.MEASURED if recordings is None else in_loop.recorded(recordings)
@@ -161,6 +164,26 @@ def figure_command(
     typer.echo(f"figures: {target / 'index.html'}")
     if results.failures:
         raise typer.Exit(1)
+
+
+def _conditions(
+    paper: Paper, fidelity: str, overrides: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """What runs are told. Switches of a paper of loads are parameters of its loads."""
+    return paper.text.conditions(fidelity, overrides) if paper.text else (fidelity, overrides)
+
+
+def _check(wanted: Plan) -> None:
+    """Refuses options that none of the runs would read, or that windows do not know."""
+    settings, of_captures = wanted.settings, wanted.wants or wanted.steady or wanted.walks
+    if settings.fidelity != PAPER and not of_captures:
+        raise UserError(
+            f"--fidelity {settings.fidelity}: none of these figures reads it; leave it out."
+        )
+    if settings.mode != Mode.DETAILED and (wanted.steady or not wanted.wants):
+        what = "windows in the steady state are" if wanted.steady else "none of these figures is"
+        where = "in the detailed mode alone" if wanted.steady else "of runs of captures"
+        raise UserError(f"--mode {settings.mode}: {what} {where}; leave it out.")
 
 
 @contextmanager

@@ -296,7 +296,9 @@ class _Execution:
             return Outcome(point, key, None, self._errors[key])
         found = self._results[key]
         if isinstance(point.measure, Windows):
-            return Outcome(point, key, None, windows=found["windows"])
+            windows = [cast(WindowResult, {**window, "trace": point.trace.name})
+                       for window in found["windows"]]  # fmt: skip
+            return Outcome(point, key, None, windows=windows)
         if isinstance(point.measure, Recording):
             return Outcome(point, key, None, recorded=cast(Recorded, found))
         if isinstance(point.measure, Steady):

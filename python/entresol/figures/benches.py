@@ -211,7 +211,7 @@ class _Run:
         chosen = {name: value for name, value in options.items() if value is not None}
         inputs |= chosen
         if item.workload == RECOVERY:
-            inputs |= {"log": told.log, "lines_per_page": LINES_PER_PAGE, "both_halves": True}
+            inputs |= {"log": told.log, "lines_per_page": told.lines, "both_halves": True}
         if item.workload == COMPACTION:
             inputs |= {"log": told.log, "lines_per_page": told.lines}
         if item.workload == NAND:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from entresol.figures import tables
 from entresol.figures.entry import NO_MEAN, Figure
 from entresol.figures.paper import PAPER, Paper
-from entresol.figures.plan import Results, Settings
+from entresol.figures.plan import MODES, Results, Settings
 
 if TYPE_CHECKING:
     import polars
@@ -82,7 +82,8 @@ def _size(svg: bytes) -> str:
 
 def _why(paper: Paper, figure: Figure, frame: polars.DataFrame, of: Settings) -> str:
     """A person's sentence, under the conditions that it is about only."""
-    if (of.scale, of.fidelity, of.workloads) != ("small", PAPER, paper.workloads):
+    told = (of.scale, of.fidelity, of.workloads, of.mode, of.overrides)
+    if told != ("small", PAPER, paper.workloads, MODES[0], ()):
         return ""
     if not (reason := figure.why(frame)):
         return ""

@@ -115,6 +115,13 @@ class Settings:
     """A directory with what a bench on this machine has measured; empty if there is none."""
 
     @property
+    def is_default(self) -> bool:
+        """Whether a run that states nothing has the defaults: no switch and no parameter is set
+        for all. A point of an axis at its default is then a run of other figures; else it has to
+        state its value."""
+        return self.fidelity == "paper" and not self.overrides
+
+    @property
     def machine(self) -> str:
         """The machine preset."""
         return self.at.machine

@@ -129,7 +129,7 @@ def warnings(
     for every in needed:
         if every in results.failures:
             warn(f"did not run: {results.failures[every]}", every)
-    count = len(results.among(wants)) + len(benches) + len(steady)
+    count = len(needed)
     told = []
     for shape, each in found.items():
         sentences = list(dict.fromkeys(sentence for sentence, _ in each))

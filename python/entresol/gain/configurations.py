@@ -72,6 +72,15 @@ def artifact(design: str) -> str:
     return papers.artifact(papers.of_design(design))
 
 
+def _is_artifact(question: Question) -> bool:
+    """Whether the switches are all of the design's paper."""
+    room = papers.of_design(question.design)
+    if not (room and papers.manifest(room).get("switches")):
+        return False
+    chosen = {choice.name for choice in question.choices}
+    return chosen == set(core.fidelity_names(papers.artifact(room)))
+
+
 def switches(capture: Capture, design: str, wanted: Study, names: Sequence[str]) -> Question:
     """By the fidelity switches, or those of them that are named."""
     known = core.fidelity_switches()
@@ -167,8 +176,7 @@ def assemble(found: Plan, results: Results, gain: Gain) -> result_types.Gain:
             "trace": question.capture.name,
             "digest": question.capture.info["digest"],
             "by": "mechanism" if question.by_mechanism else "switch",
-            "is_artifact": not question.by_mechanism
-            and len(question.choices) == len(core.fidelity_names(artifact(question.design))),
+            "is_artifact": not question.by_mechanism and _is_artifact(question),
             "mode": question.wanted.setup.mode,
             "mode_error_milli": max(int(each["mode_error_milli"]) for each in results.values()),
             "orders": sum(len(group) for group in found.groups),

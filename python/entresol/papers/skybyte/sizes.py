@@ -28,7 +28,7 @@ DESIGNS = ("base-cssd", "skybyte-p", "skybyte-w", "skybyte-wp", "skybyte-full")
 
 
 def _log(settings: Settings, workload: str, megabytes: float) -> Want:
-    if megabytes == DEFAULT_LOG:  # The same run as elsewhere.
+    if megabytes == DEFAULT_LOG and settings.is_default:  # The same run as elsewhere.
         return want(workload, "skybyte-wp")
     return want(workload, "skybyte-wp", ssd__log__size=settings.size(megabytes))
 
@@ -127,7 +127,7 @@ def _nothing(frame: polars.DataFrame, workload: str, metric: str) -> str:
 
 
 def _host(settings: Settings, workload: str, design: str, gigabytes: float) -> Want:
-    if gigabytes == DEFAULT_HOST:
+    if gigabytes == DEFAULT_HOST and settings.is_default:
         return want(workload, design)
     promoted = gigabytes * 1024
     return want(workload, design, host__promoted=settings.size(promoted),

@@ -30,8 +30,8 @@ REQUESTS = (
 LINE = 64
 
 
-def _threshold(workload: str, microseconds: int) -> Want:
-    if microseconds == 2:  # The default: the same run as elsewhere.
+def _threshold(settings: Settings, workload: str, microseconds: int) -> Want:
+    if microseconds == 2 and settings.is_default:  # The same run as elsewhere.
         return want(workload, "skybyte-full")
     return want(workload, "skybyte-full", os__switch_threshold=f"{microseconds}us")
 
@@ -44,21 +44,21 @@ def _threshold_workloads(settings: Settings) -> list[str]:
 def threshold_wants(settings: Settings) -> list[Want]:
     """The runs of Figure 9."""
     names = _threshold_workloads(settings)
-    return [_threshold(name, each) for name in names for each in THRESHOLDS]
+    return [_threshold(settings, name, each) for name in names for each in THRESHOLDS]
 
 
 def thresholds(results: Results) -> polars.DataFrame:
     """Figure 9: execution time over that with a threshold of 2 µs."""
     paper, rows = published("fig09"), Rows()
     for name in _threshold_workloads(results.settings):
-        least = results.time(_threshold(name, 2))
+        least = results.time(_threshold(results.settings, name, 2))
         for each in THRESHOLDS:
             theirs = None
             if name in THRESHOLD_WORKLOADS:
                 value, at = (paper.value(name, "skybyte-full", "core_exe_time_max", x * 1000)
                              for x in (each, 2))  # fmt: skip
                 theirs = value / at
-            ours = quotient(results.time(_threshold(name, each)), least)
+            ours = quotient(results.time(_threshold(results.settings, name, each)), least)
             rows.add(name, "skybyte-full", "normalised_time", ours, theirs, each)
     return rows.frame()
 
@@ -93,24 +93,24 @@ def _curves(axes: Axes, frame: polars.DataFrame, name: str, colour: str, mark: i
         lines.draw(axes, lines.Curve(name, points, colour, theirs, mark))
 
 
-def _scheduler(workload: str, policy: str) -> Want:
-    if policy == "cfs":
+def _scheduler(settings: Settings, workload: str, policy: str) -> Want:
+    if policy == "cfs" and settings.is_default:
         return want(workload, "skybyte-full")
     return want(workload, "skybyte-full", os__scheduler=policy)
 
 
 def scheduler_wants(settings: Settings) -> list[Want]:
     """The runs of Figure 10."""
-    return [_scheduler(name, key) for name in settings.workloads for key, _ in SCHEDULERS]
+    return [_scheduler(settings, name, key) for name in settings.workloads for key, _ in SCHEDULERS]
 
 
 def schedulers(results: Results) -> polars.DataFrame:
     """Figure 10: execution time over that with round robin, and what the cores did in it."""
     rows = Rows()
     for name in results.settings.workloads:
-        first = results.time(_scheduler(name, "round_robin"))
+        first = results.time(_scheduler(results.settings, name, "round_robin"))
         for key, _ in SCHEDULERS:
-            item = _scheduler(name, key)
+            item = _scheduler(results.settings, name, key)
             time = quotient(results.time(item), first)
             rows.add(name, "skybyte-full", "normalised_time", time, None, key)
             parts = {part: results.number(item, "cores", f"{part}_ps")
