@@ -47,6 +47,7 @@ pub struct Data {
     failure: Option<String>,
     /// What the image holds of a device that has stopped.
     kept: &'static str,
+    id: ImageId,
     page_bytes: usize,
     all_lines: LineMask,
     /// A page of poison. Poison is a value of a line's bytes, drawn from the image's random name:
@@ -103,6 +104,7 @@ impl Data {
             operations: Vec::new(),
             failure: None,
             kept,
+            id,
             page_bytes,
             all_lines: LineMask::full(page),
             bounce: vec![0; page_bytes],
@@ -131,11 +133,17 @@ impl Data {
             operations: self.operations.clone(),
             failure: self.failure.clone(),
             kept: self.kept,
+            id: self.id,
             page_bytes: self.page_bytes,
             all_lines: self.all_lines,
             poison: self.poison.clone(),
             bounce: self.bounce.clone(),
         })
+    }
+
+    /// The image's name, which poison is drawn from.
+    pub fn id(&self) -> ImageId {
+        self.id
     }
 
     /// A page as it is now.

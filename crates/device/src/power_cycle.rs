@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::layout::Layout;
 use crate::pace::Pace;
 use crate::recovery;
-use crate::superblock::{ImageId, VERSION};
+use crate::superblock::VERSION;
 use crate::unbegun::{self, Unbegun};
 use std::path::PathBuf;
 use units::Bytes;
@@ -48,7 +48,7 @@ impl DeviceEngine {
         }
         Ok(Image {
             path: image,
-            id: ImageId([0; 16]),
+            id: bytes.id(),
             version: VERSION,
             view: tables.snapshot().map_err(no_memory)?,
             was_cut_off: true,

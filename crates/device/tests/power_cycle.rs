@@ -93,6 +93,33 @@ fn check(name: &str, config: &DeviceConfig) {
     }
 }
 
+/// The store has marked its page's frame as dirty while the page is still on its way: what survives
+/// is fetched anew, and a load wants a line of it first.
+#[test]
+fn a_load_gets_its_line_first_where_the_power_went_during_a_fetch() {
+    let sets = [
+        "ssd.dram=128KiB",
+        "ssd.buffers=4",
+        "nand.transfer=wanted_first",
+        "nand.codeword=256B",
+    ];
+    let mut engine = DeviceEngine::in_memory(&small("bytefs-cache", &sets), Pace::None).unwrap();
+    for page in 0..100 {
+        let command = Command::WriteBlocks(Acknowledge::Accepted);
+        let at = ByteAddr::new((page * PAGE) as u64);
+        let wrote = engine.submit_write(command, at, &[page as u8; PAGE]);
+        engine.finish(wrote.unwrap(), &mut []).unwrap();
+    }
+    let store = engine.submit_write(Command::Write(TxId::NONE), ByteAddr::new(64), &[0xbb; 64]);
+    engine.finish(store.unwrap(), &mut []).unwrap();
+    let mut left = engine.power_cycled().unwrap();
+    let mut seen = [0xff; 192];
+    let load = left.submit(Command::Read, ByteAddr::new(0), Bytes::new(192));
+    left.finish(load.unwrap(), &mut seen).unwrap();
+    assert_eq!((&seen[..64], &seen[128..]), (&[0; 64][..], &[0; 64][..]));
+    assert_eq!(seen[64..128], [0xbb; 64]);
+}
+
 #[test]
 fn a_power_cut_in_memory_leaves_what_a_killed_process_leaves() {
     check("log", &small_log());

@@ -387,6 +387,25 @@ fn a_run_that_was_refused_at_a_standstill_in_part_is_given_up_by_an_abort() {
 }
 
 #[test]
+fn the_window_takes_stores_of_a_device_whose_flash_takes_no_more() {
+    let mut device = device(8);
+    write(&mut device, 1, TxId::NONE, 3, 0);
+    for id in 2..16 {
+        write(&mut device, id, TxId::NONE, 2, u64::from(id));
+    }
+    let run = RequestOp::WriteRun { count: 2, tx: ONE };
+    assert_eq!(device.send(20, run, 3, 0), []);
+    assert_eq!(answer(&settle_on_dead_flash(&mut device)), READ_ONLY);
+    let (page, tx) = (device.controller.logical_page_count(), TxId::NONE);
+    device.bench.page(PagePlace::Host(RequestId::new(21)))[0] = 21;
+    let answered = device.send(21, RequestOp::WriteRun { count: 1, tx }, page, 5);
+    assert_eq!(answer(&answered), Answer::Written);
+    assert_eq!(device.bench.window[5], 21);
+    let answered = device.send(22, RequestOp::WriteRun { count: 1, tx }, 3, 5);
+    assert_eq!(answer(&answered), READ_ONLY);
+}
+
+#[test]
 fn a_commit_that_was_refused_at_a_standstill_leaves_its_transaction_to_be_aborted() {
     let mut device = Device::new(&with_transactions(8, 1));
     write(&mut device, 1, ONE, 3, 0);

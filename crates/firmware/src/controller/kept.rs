@@ -140,7 +140,9 @@ impl<I: LogIndex> Controller<I> {
         let mshr = self.cache.begin_fetch(kept.lpa, frame);
         self.cache.add_written(mshr, kept.lines);
         self.cache.mark_dirty(frame);
-        self.back_end
+        let tag = self
+            .back_end
             .read(now, kept.lpa, Reader::Mshr(mshr), platform);
+        self.cache.fetched_by(mshr, tag);
     }
 }
