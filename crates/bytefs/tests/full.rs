@@ -105,6 +105,63 @@ fn pages_all_over_a_file_that_has_its_blocks() {
     }
 }
 
+/// A punch that finds no room for what it splits changes nothing: what was written last is there.
+#[test]
+fn a_punch_without_room_loses_nothing_that_was_written() {
+    let refused = std::cell::Cell::new(0);
+    // Of some number of pieces, one more needs a block.
+    let each = |personality| (1..6).map(move |pieces| (personality, pieces));
+    for (personality, pieces) in PERSONALITIES.into_iter().flat_map(each) {
+        on_a_small_one(personality, async |fs| {
+            let file = create(fs, "file").await;
+            for page in 0..200 {
+                write(fs, file, page, 0xaa).await.unwrap();
+            }
+            fs.fsync(file, false).await.unwrap();
+            let punch = async |first: u64, pages: u64| {
+                let range = (first * PAGE, pages * PAGE);
+                let how = Allocate::PunchHole;
+                fs.fallocate(&CALLER, file, how, range.0, range.1).await
+            };
+            for piece in 1..pieces {
+                punch(10 * piece, 1).await.unwrap();
+            }
+            fs.fsync(file, false).await.unwrap();
+            leave(fs, 0).await;
+            let last = create(fs, "last").await;
+            let mut page = 0;
+            while write(fs, last, page, 1).await.is_ok() {
+                page += 1;
+            }
+            fs.sync().await.unwrap();
+            for number in 0.. {
+                let name = format!("{number}");
+                let made = fs.mkdir(&CALLER, Ino::ROOT, name.as_bytes(), 0o755).await;
+                if made.is_err() {
+                    break;
+                }
+            }
+            fs.sync().await.unwrap();
+            write(fs, file, 100, 0xbb).await.unwrap();
+            let result = punch(99, 3).await;
+            let byte = match result {
+                Ok(()) => 0,
+                Err(FsError::NoSpace) => {
+                    refused.set(refused.get() + 1);
+                    0xbb
+                }
+                Err(other) => panic!("{personality}: {other}"),
+            };
+            let seen = fs.read(file, 100 * PAGE, PAGE as usize, false).await;
+            assert!(
+                seen.unwrap().iter().all(|each| *each == byte),
+                "{personality}"
+            );
+        });
+    }
+    assert!(refused.get() > 0, "one at least has no room");
+}
+
 /// Each of these files needs a block for its extents beside those of its pages.
 #[test]
 fn files_of_pages_that_do_not_follow_each_other() {

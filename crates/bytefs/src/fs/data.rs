@@ -540,6 +540,16 @@ fn copy_in(
         return Err(Lacks::Batch);
     }
     let is_whole = |page: u64| page * PAGE >= at && (page + 1) * PAGE <= end;
+    // It may have left the cache since the write asked for it: others read meanwhile.
+    let tail = node.size / PAGE;
+    if end > node.size
+        && !node.size.is_multiple_of(PAGE)
+        && !is_whole(tail)
+        && !node.pages.contains_key(&tail)
+        && extents.find(tail).is_some_and(|extent| extent.is_written)
+    {
+        return Err(Lacks::Page);
+    }
     let (mut wanted, mut splitting) = (0, 0);
     let mut ascending = extents.ascending();
     let count = (pages.end - pages.start) as usize;

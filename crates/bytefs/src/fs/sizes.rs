@@ -332,7 +332,6 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if first >= last {
             return Ok(());
         }
-        self.state().forget_pages(ino, first..last);
         loop {
             let is_done = self
                 .change(256, |tx| {
@@ -343,7 +342,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                         tx.release(blocks, false)?;
                     }
                     tx.put_inode(ino, &inode)?;
-                    // Who read meanwhile has found the old blocks and kept their pages.
+                    // Not before: where there is no room for what is split, what was written
+                    // last stays. Who reads meanwhile may keep pages of the old blocks.
                     tx.state.forget_pages(ino, begin..last);
                     Ok(begin == first)
                 })

@@ -380,16 +380,22 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         }
         let flags = Flags::new(flags);
         let is_cached = written.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let is_synced = flags.is_synced() && handle == DIRECT && !is_cached;
         let options = WriteOptions {
             direct: flags.is_direct() && !is_cached,
             // Of a file with the kernel's pages an fsync follows that the kernel asks for.
-            sync: flags.is_synced() && handle == DIRECT && !is_cached,
+            sync: is_synced && !flags.is_synced_whole(),
             kill_privileges: written.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         };
         let caller = caller(request);
         let done = real(node).and_then(|ino| {
-            let write =
-                async |fs: &Below<D>| operations::write(fs, &caller, ino, at, data, options).await;
+            let write = async |fs: &Below<D>| {
+                let count = operations::write(fs, &caller, ino, at, data, options).await?;
+                if is_synced && flags.is_synced_whole() {
+                    fs.fsync(ino, false).await?;
+                }
+                Ok(count)
+            };
             self.share.run(write)
         });
         answer_written(reply, done.map(|count| count as u32));
@@ -655,6 +661,11 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
         reply: ReplyLseek,
     ) {
         asked_by(request);
+        if self.writes_back {
+            // The kernel asks without writing back what it holds, which would be told as a hole.
+            // It takes the whole file for data from then on.
+            return reply.error(Errno::ENOSYS);
+        }
         let what = match whence {
             _ if whence == Whence::SeekData as i32 => Seek::Data,
             _ if whence == Whence::SeekHole as i32 => Seek::Hole,

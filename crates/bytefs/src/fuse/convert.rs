@@ -114,6 +114,11 @@ impl Flags {
     pub fn is_synced(self) -> bool {
         self.0.contains(OFlag::O_DSYNC)
     }
+
+    /// Answered when its times survive, too, as behind an fsync.
+    pub fn is_synced_whole(self) -> bool {
+        self.0.contains(OFlag::O_SYNC)
+    }
 }
 
 /// What `rename` is to do.
@@ -182,6 +187,8 @@ mod tests {
     fn the_flag_of_synchronous_files_has_that_of_their_data() {
         let flags = |flags: OFlag| Flags::new(OpenFlags(flags.bits()));
         assert!(flags(OFlag::O_SYNC).is_synced() && flags(OFlag::O_DSYNC).is_synced());
+        assert!(flags(OFlag::O_SYNC).is_synced_whole());
+        assert!(!flags(OFlag::O_DSYNC).is_synced_whole());
         assert!(!flags(OFlag::O_DIRECT | OFlag::O_APPEND).is_synced());
         assert!(flags(OFlag::O_DIRECT).is_direct() && !flags(OFlag::O_SYNC).is_direct());
     }
