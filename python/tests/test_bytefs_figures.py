@@ -90,7 +90,7 @@ def test_amplification_is_of_both_directions() -> None:
     result["synced"].update(
         metadata_written_by_bytes=0, metadata_written_by_blocks=100, journal_written_by_bytes=0,
         journal_written_by_blocks=200, data_written_by_bytes=0, data_written_by_blocks=100,
-        metadata_read_by_blocks=25, data_read_by_blocks=50,
+        metadata_read_by_blocks=25, data_read_by_bytes=0, data_read_by_blocks=50,
     )  # fmt: skip
     frame = figure.frame(results)
     assert frames.cells(frame, "write_amplification")["varmail", "ext4-like"] == (4.0, 3.85)

@@ -501,6 +501,7 @@ fn counted(stats: &FsStats) -> Value {
     let traffic = |of: &bytefs::Traffic| {
         json!({
             "bytes_written": of.bytes_written,
+            "bytes_read": of.bytes_read,
             "blocks_read": of.blocks_read,
             "blocks_written": of.blocks_written,
         })

@@ -32,6 +32,8 @@ impl Class {
 pub struct Traffic {
     /// Written by the byte port.
     pub bytes_written: u64,
+    /// Read by the byte port.
+    pub bytes_read: u64,
     /// Read by the block port.
     pub blocks_read: u64,
     /// Written by the block port.

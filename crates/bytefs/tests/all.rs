@@ -14,6 +14,7 @@ mod full;
 mod fuzz;
 mod host_journals;
 mod logs;
+mod past_cache;
 mod read_ahead;
 mod segments;
 mod shortcuts;

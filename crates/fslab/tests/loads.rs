@@ -185,6 +185,39 @@ fn told(name: &str, personality: Personality, sets: &[&str]) -> LoadResult {
 }
 
 #[test]
+fn without_a_page_cache_contents_go_by_bytes_alone() {
+    for personality in [Personality::PmfsLike, Personality::NovaLike] {
+        let moved = told("webproxy", personality, &["fs.page_cache=off"]).synced;
+        for way in ["data_read_by_blocks", "data_written_by_blocks"] {
+            assert_eq!(moved[way], 0, "{personality}: {way}");
+        }
+        assert!(
+            moved["data_read_by_bytes"] > moved["fs_read"] / 2,
+            "{personality}"
+        );
+    }
+}
+
+#[test]
+fn without_trims_zeroes_are_written() {
+    for personality in [Personality::PmfsLike, Personality::ByteFs] {
+        let of = |sets: &[&str], keys: &[&str]| -> u64 {
+            let result = told("mkdir", personality, sets);
+            let parts = [&result.made, &result.synced];
+            let counts = parts
+                .iter()
+                .flat_map(|part| keys.iter().map(|key| part[*key]));
+            counts.sum()
+        };
+        let written = ["metadata_written_by_bytes", "metadata_written_by_blocks"];
+        let off = ["fs.trim=off"];
+        assert!(of(&[], &["fs_trims"]) > 0, "{personality}");
+        assert_eq!(of(&off, &["fs_trims"]), 0, "{personality}");
+        assert!(of(&off, &written) > of(&[], &written), "{personality}");
+    }
+}
+
+#[test]
 fn contents_on_the_host_are_kept_and_no_device_hears_of_them() {
     // A store reads back what it wrote, also after the mount anew; so do cold loads.
     for name in ["ycsb-a", "varmail"] {

@@ -14,6 +14,7 @@ COLUMNS = (
     "personality", "operations", "time", "per second", "metadata", "journal", "data", "read",
     "flash read", "programmed", "log filled",
 )  # fmt: skip
+READ = ("metadata_read_by_blocks", "data_read_by_bytes", "data_read_by_blocks")
 
 
 def overview(results: list[Json], gains: Sequence[float | None] = ()) -> Table:
@@ -35,7 +36,7 @@ def overview(results: list[Json], gains: Sequence[float | None] = ()) -> Table:
             quantity.duration(result["virtual_time_ps"]),
             quantity.exact(round(result["operations_per_second"])),
             *(quantity.size(size) for size in written.values()),
-            quantity.size(counts["metadata_read_by_blocks"] + counts["data_read_by_blocks"]),
+            quantity.size(sum(counts[name] for name in READ)),
             quantity.exact(counts["device_flash_read_pages"]),
             quantity.exact(counts["device_flash_programmed_pages"]),
             quantity.exact(counts["device_log_fills"]),

@@ -98,6 +98,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     ) -> Result<Vec<u8>, FsError> {
         self.spend(self.costs.operation).await;
         self.need_regular(ino).await?;
+        if !self.caches_contents {
+            return self.read_past_cache(ino, at, size).await;
+        }
         let mut out = vec![0; size];
         // What is copied stays so: with a small cache later pages drive out the first ones.
         let (mut copied, mut missing) = (at, None);
@@ -259,15 +262,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if options.kill_privileges {
             self.kill_privileges(ino).await?;
         }
-        if options.direct && self.write_direct(caller, ino, at, data).await? {
+        if options.direct
+            && self.caches_contents
+            && self.write_direct(caller, ino, at, data).await?
+        {
             if options.sync {
                 self.fsync(ino, true).await?;
             }
             return Ok(data.len());
         }
         let whole = self.most_at_once().unwrap_or(data.len());
-        let mut written = 0;
-        for piece in data.chunks(whole) {
+        let mut written = match self.caches_contents || self.is_synchronous {
+            true => 0,
+            false => self.store_in_place(caller, ino, at, data).await?,
+        };
+        for piece in data[written..].chunks(whole) {
             match self
                 .write_to_cache(caller, ino, at + written as u64, piece)
                 .await
@@ -289,8 +298,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.settle(ino).await?;
         } else if options.sync {
             self.fsync(ino, true).await?;
-        } else if is_much || options.direct {
+        } else if is_much || options.direct || !self.caches_contents {
             self.write_back(ino).await?;
+        }
+        if !self.caches_contents {
+            let end = at + data.len() as u64;
+            self.forget_written(ino, at / PAGE..end.div_ceil(PAGE));
         }
         Ok(data.len())
     }

@@ -26,6 +26,9 @@ const LINES_LEAST: u32 = 64;
 /// The share of the device that logs of inodes have: a page for each file of 32 KiB.
 const LOGS_SHARE: u32 = 8;
 
+/// Blocks of zeroes in one request.
+const ZEROES_AT_A_TIME: u32 = 256;
+
 /// What a new file system is to be like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FormatOptions {
@@ -42,6 +45,9 @@ pub struct FormatOptions {
     pub now: Timestamp,
     /// Owner of the root directory.
     pub owner: (u32, u32),
+    /// The device is told of blocks that hold nothing. If not, what must read as zeroes is written,
+    /// and the rest stays.
+    pub trims: bool,
 }
 
 impl FormatOptions {
@@ -54,6 +60,7 @@ impl FormatOptions {
             uuid: *b"entresol-bytefs!",
             now: Timestamp(0),
             owner: (0, 0),
+            trims: true,
         }
     }
 
@@ -152,13 +159,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         // nobody will read; one that has counted no writes has hardly anything.
         let stats = device.stats();
         let is_used = stats.block_port.writes + stats.byte_port.writes > 0;
-        let end = match (is_used, &geometry.segments) {
+        let end = match (is_used && options.trims, &geometry.segments) {
             (true, _) => blocks,
             (false, Some(segments)) => segments.main.start,
             (false, None) => geometry.files.start,
         };
-        let size = Bytes::new(u64::from(end) * BLOCK as u64);
-        device.trim(address(BlockNo(0)), size).await?;
+        match options.trims {
+            true => {
+                let size = Bytes::new(u64::from(end) * BLOCK as u64);
+                device.trim(address(BlockNo(0)), size).await?;
+            }
+            false => write_zeroes(device, end).await?,
+        }
         write_root(device, &geometry, options).await?;
         for place in [geometry.superblock_copy, BlockNo(0)] {
             device.flush().await?;
@@ -170,6 +182,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         device.flush().await?;
         Ok(())
     }
+}
+
+/// Writes zeroes to the first blocks of a device.
+async fn write_zeroes<D: Device>(device: &D, end: u32) -> Result<(), MountError> {
+    let zeroes = vec![0; ZEROES_AT_A_TIME as usize * BLOCK];
+    for first in (0..end).step_by(ZEROES_AT_A_TIME as usize) {
+        let count = ZEROES_AT_A_TIME.min(end - first);
+        write(device, first, &zeroes[..count as usize * BLOCK]).await?;
+    }
+    Ok(())
 }
 
 /// Writes blocks to segments and a checkpoint that has them, on a device that nobody else uses.

@@ -9,6 +9,7 @@ mod format;
 mod load;
 mod mount;
 mod names;
+mod past_cache;
 mod places;
 mod pmem;
 pub(crate) mod replay;
@@ -31,13 +32,14 @@ use crate::layout::BLOCK;
 use crate::shortcuts::Shortcuts;
 use crate::state::State;
 use crate::stats::FsStats;
+use crate::structures::Structure;
 use crate::tx::{Done, Stop, Tx, USUAL_FRESH};
 use crate::{BlockNo, FsError, Ino, Usage};
 use core::ops::Range;
-use port::{Clock, Device, PersistenceDomain, Shape};
+use port::{Acknowledge, Clock, Device, PersistenceDomain, Shape};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use units::{ByteAddr, Bytes, Picos};
+use units::{ByteAddr, Bytes, Picos, TxId};
 
 /// Blocks that are made to read as zeroes at a time: few where little is free, since not every
 /// request can be served from them.
@@ -69,6 +71,10 @@ pub struct FileSystem<D, C> {
     pub(crate) is_read_only: bool,
     /// An operation is durable when it is answered.
     pub(crate) is_synchronous: bool,
+    /// The host keeps contents of files; else reads and writes of them go to the device.
+    pub(crate) caches_contents: bool,
+    /// Free blocks are trimmed before lines of them are written; else zeroes are.
+    pub(crate) trims: bool,
     /// What a write has changed is durable as a whole (data journaling).
     pub(crate) journals_data: bool,
     /// The log survives a power cut by itself, and blocks do not before a flush: a batch waits for
@@ -292,15 +298,48 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         if self.state().segments.is_some() {
             return Ok(());
         }
-        let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
-        self.spend(self.costs.request + self.costs.switch).await;
-        let done = self.device.trim(address(BlockNo(run.start)), size).await;
-        done.map_err(|error| self.fail(&error.to_string()))?;
+        if self.trims {
+            let size = Bytes::new(u64::from(run.end - run.start) * BLOCK as u64);
+            self.spend(self.costs.request + self.costs.switch).await;
+            let done = self.device.trim(address(BlockNo(run.start)), size).await;
+            done.map_err(|error| self.fail(&error.to_string()))?;
+            self.state().counters.0.trims += u64::from(run.end - run.start);
+        } else {
+            self.write_zeroes(&run).await?;
+        }
         let kept = [self.shortcuts.kept(), self.shortcuts.kept_metadata()];
         for kept in kept.into_iter().flatten() {
             kept.forget(run.clone());
         }
-        self.state().counters.0.trims += u64::from(run.end - run.start);
+        Ok(())
+    }
+
+    /// Writes zeroes to free blocks: by blocks where a batch is a transaction, whose lines come
+    /// behind them, and else by stores, as PMFS and NOVA clear a block.
+    async fn write_zeroes(&self, run: &Range<u32>) -> Result<(), FsError> {
+        let (at, zeroes) = (address(BlockNo(run.start)), vec![0; run.len() * BLOCK]);
+        let (size, by_blocks) = (zeroes.len() as u64, self.shape.transactions.is_some());
+        let done = if by_blocks {
+            self.spend(self.costs.request).await;
+            let when = Acknowledge::Accepted;
+            let done = self.device.write_blocks(at, &zeroes, when).await;
+            self.spend(self.costs.switch).await;
+            done.map(|_| ())
+        } else {
+            self.device.write(at, &zeroes, TxId::NONE).await.map(|_| ())
+        };
+        done.map_err(|error| self.fail(&error.to_string()))?;
+        {
+            // Most of them become names.
+            let counters = &mut self.state().counters;
+            match by_blocks {
+                true => counters.metadata_written(Structure::Entries, size),
+                false => counters.metadata_stored(Structure::Entries, size),
+            }
+        }
+        if by_blocks {
+            self.note_block_write();
+        }
         Ok(())
     }
 

@@ -71,6 +71,13 @@ pub struct MountOptions {
     pub reads_ahead: Option<bool>,
     /// Whether a new directory has a block of its own at once; None: as the personality has it.
     pub first_blocks: Option<bool>,
+    /// The host keeps contents of files in a page cache. Without one a read loads from the device
+    /// what it asks for, and a write stores there what it brings (DAX), as on persistent memory: of
+    /// `pmfs-like` and `nova-like`, whose originals do so.
+    pub page_cache: bool,
+    /// The device is told of free blocks, so that they read as zeroes before lines of them are
+    /// written. If not, zeroes are written to them: stored, where metadata is stored in place.
+    pub trims: bool,
     /// What a simulated run saves.
     pub shortcuts: Shortcuts,
 }
@@ -121,6 +128,8 @@ impl Default for MountOptions {
             data: DataMode::Ordered,
             reads_ahead: None,
             first_blocks: None,
+            page_cache: true,
+            trims: true,
             shortcuts: Shortcuts::default(),
         }
     }
@@ -358,6 +367,21 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                  ByteFS; leave it at device, or take bytefs or bytefs-log"
             )));
         }
+        if !options.page_cache && !matches!(personality, PmfsLike | NovaLike) {
+            return Err(MountError::Device(format!(
+                "fs.page_cache is off, and {personality} reads and writes contents by blocks, \
+                 through the host's cache; leave it on, or take pmfs-like or nova-like"
+            )));
+        }
+        if !options.page_cache && options.shortcuts.kept().is_some() {
+            return Err(MountError::Device(
+                "fs.page_cache is off, but with fs.contents=host no contents are on the device; \
+                 take one or the other"
+                    .into(),
+            ));
+        }
+        // Whatever goes back is a page: lines of one would wait for their batch, in the cache.
+        let block_lines = if options.page_cache { block_lines } else { 1 };
         let limit = shape
             .transactions
             .map_or(usize::MAX, |limits| limits.lines as usize / 2);
@@ -425,6 +449,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let journal = journal.ok_or_else(|| damaged("the superblock"))?;
         let mut fs = Self {
             is_synchronous: personality.is_synchronous(),
+            caches_contents: options.page_cache,
+            // Who writes whole blocks needs no zeroes below them.
+            trims: options.trims || !personality.writes_bytes(),
             journals_data,
             orders_blocks: personality.needs_transactions()
                 && shape.block_domain == PersistenceDomain::Flash,

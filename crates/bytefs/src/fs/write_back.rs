@@ -177,7 +177,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
         let kept = self.shortcuts.kept();
-        let requests = match kept.is_some() || self.is_synchronous {
+        // Without a page cache pages go as NOVA's do, by bytes.
+        let by_bytes = self.is_synchronous || !self.caches_contents;
+        let requests = match kept.is_some() || by_bytes {
             true => 0,
             false => plan.blocks.len() as u64,
         };
@@ -191,7 +193,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let pages = (&plan.chosen[..], plan.end);
             self.write_contents(ino, &plan.runs(), pages, in_place)
                 .await?;
-        } else if self.is_synchronous {
+        } else if by_bytes {
             self.write_by_bytes(&plan.runs()).await?;
             if plan.overwritten > 0 {
                 // There may be nothing to be said of them, and so no batch that has them survive.
@@ -217,7 +219,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let mut state = self.state();
             let pages: usize = plan.blocks.iter().map(|(_, pages)| pages.len()).sum();
             let bytes = pages * BLOCK;
-            let by_blocks = if self.is_synchronous { 0 } else { bytes };
+            let by_blocks = if by_bytes { 0 } else { bytes };
             if kept.is_none() {
                 state.counters.class(Class::Data).blocks_written += by_blocks as u64;
                 state.counters.class(Class::Data).bytes_written += (bytes - by_blocks) as u64;

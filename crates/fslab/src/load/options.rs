@@ -94,6 +94,16 @@ impl Does {
     }
 }
 
+/// Whether the file system does something that all personalities do alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IsOn {
+    /// It does.
+    On,
+    /// It does not.
+    Off,
+}
+
 units::parameters! {
     /// The file system of a run in virtual time.
     pub struct FsConfig: "fs" {
@@ -118,6 +128,14 @@ units::parameters! {
         /// itself: as the personality has it (`own`: `ext4-like` alone), or in any case, or not,
         /// but with its first entry.
         first_blocks: Does, "own, on or off", "Ext4: on; ByteFS is based on Ext4 (4.9) and says nothing";
+        /// Whether the host keeps contents of files in a page cache. `off`: reads load them from
+        /// the device and writes store them there, by bytes, at once. Of `pmfs-like` and
+        /// `nova-like` alone, whose originals have none.
+        page_cache: IsOn, "on or off", "ours (on); PMFS and NOVA, as ByteFS 5.1 mounts them: off";
+        /// Whether the device is told of blocks that hold nothing (trim), by `mkfs` and before
+        /// lines of free blocks are written. `off`: zeroes are written there instead, so that the
+        /// device has all of them on flash. Of personalities that write lines.
+        trim: IsOn, "on or off", "ours (on); persistent memory and ByteFS's artifact: off";
         /// What of contents is durable as a whole: lines and pages, or each write, of `bytefs` and
         /// `bytefs-log`, which journal overwritten blocks then.
         data: DataAs, "ordered or journal", "ByteFS 4.6 (both; ordered unless asked)";
@@ -158,7 +176,8 @@ struct Sections {
 
 const KNOWN: Known = settings::known! { "fs": FsConfig };
 const DEFAULTS: &str = "[fs]\nblocks_from = \"1/8\"\ncontents = \"device\"\nbatches = \"transactions\"\n\
-     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\ndata = \"ordered\"\naged = \"0%\"\n\
+     metadata = \"device\"\nread_ahead = \"own\"\nfirst_blocks = \"own\"\npage_cache = \"on\"\n\
+     trim = \"on\"\ndata = \"ordered\"\naged = \"0%\"\n\
      dax = \"off\"\ndax_policy = \"ratio\"\ndax_upgrade = 60\ndax_downgrade = 30\ndax_after = 5\ndax_order = 9\n\
      dax_wait = \"0ns\"\ndax_write_delay = \"20s\"\ndax_write_back_delay = \"10s\"\n";
 
@@ -215,6 +234,11 @@ impl FsOptions {
     /// How much a file was overwritten before the load; None: the flash is new.
     pub(crate) fn aged(&self) -> Option<Ratio> {
         (self.0.aged.numerator() > 0).then_some(self.0.aged)
+    }
+
+    /// Whether the device is told of blocks that hold nothing.
+    pub(crate) fn trims(&self) -> bool {
+        self.0.trim == IsOn::On
     }
 
     /// Its parameters as text, by key.
@@ -276,6 +300,8 @@ impl FsOptions {
         };
         options.reads_ahead = self.0.read_ahead.asked();
         options.first_blocks = self.0.first_blocks.asked();
+        options.page_cache = self.0.page_cache == IsOn::On;
+        options.trims = self.trims();
         options.shortcuts = Shortcuts {
             contents: match self.0.contents {
                 ContentsAt::Device => Contents::Device,

@@ -101,6 +101,7 @@ impl Totals {
             let traffic = files.of(class);
             for (what, bytes) in [
                 ("written_by_bytes", traffic.bytes_written),
+                ("read_by_bytes", traffic.bytes_read),
                 ("read_by_blocks", traffic.blocks_read),
                 ("written_by_blocks", traffic.blocks_written),
             ] {

@@ -197,6 +197,7 @@ impl Bench {
         let inodes = files + files / 16 + 1024;
         options.inodes = Some(u32::try_from(inodes).unwrap_or(u32::MAX));
         options.journal = self.setup.fs.journal();
+        options.trims = self.setup.fs.trims() || !self.setup.personality.writes_bytes();
         self.task("mkfs", async move {
             Ok(Files::format(&device, &options).await?)
         })

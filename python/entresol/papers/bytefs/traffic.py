@@ -21,7 +21,7 @@ CLASSES = {
     "metadata_read": ("metadata_read_by_blocks",),
     "metadata_written": tuple(f"metadata_{way}" for way in WRITTEN),
     "journal_written": tuple(f"journal_{way}" for way in WRITTEN),
-    "data_read": ("data_read_by_blocks",),
+    "data_read": ("data_read_by_bytes", "data_read_by_blocks"),
     "data_written": tuple(f"data_{way}" for way in WRITTEN),
 }
 """Parts of the traffic between host and device, and our counters that belong to each."""
