@@ -168,8 +168,10 @@ def steady_from(run: Json) -> int | None:
 
 def begin_of(runs: Sequence[Json]) -> int:
     """Where the windows of designs begin that are to be compared: where all are steady, or as late
-    as can be."""
-    return max((part if (part := steady_from(run)) is not None else LATEST) for run in runs)
+    as can be. One that was steady may be so no more where the last becomes it."""
+    parts = [look["part"] for look in runs[0]["pass"] if look["part"] <= LATEST]
+    steady = (part for part in parts if all(at(run, part).is_steady for run in runs))
+    return next(steady, LATEST)
 
 
 def missing(run: Json, begin: int) -> str | None:

@@ -74,6 +74,17 @@ def test_a_design_is_steady_from_where_its_last_mark_is_met() -> None:
     assert steadiness.missing(way, PARTS // 2) is None
 
 
+def test_windows_begin_where_all_are_steady_at_once() -> None:
+    # The first has both marks from 3/8 on, and from 5/8 to 6/8 more promotions than demotions.
+    early, late = _way(**STEADY), _way(**(STEADY | {"cache_fills": 480}))
+    assert steadiness.begin_of([early, late]) == steadiness.steady_from(late) == PARTS * 5 // 8
+    for look in early["pass"]:
+        if look["part"] == PARTS * 5 // 8:
+            look["demotions"] += 100
+    assert steadiness.steady_from(early) == PARTS * 3 // 8
+    assert steadiness.begin_of([early, late]) == PARTS * 6 // 8
+
+
 @pytest.mark.parametrize(
     ("changed", "words", "times"),
     [
