@@ -21,6 +21,7 @@ use nix::fcntl::OFlag;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use units::Bytes;
 
 /// An open image.
@@ -208,6 +209,12 @@ impl Image {
         use std::os::unix::fs::MetadataExt;
         let (media, superblock) = open_file(path, Role::Media, Purpose::Check)?;
         let is_open = media.try_lock_shared().is_err();
+        if !is_open {
+            // Who looks is nobody whom others have to wait for.
+            media
+                .unlock()
+                .map_err(DeviceFileError::io(path, "unlock it"))?;
+        }
         let (mut dram, config, _) = checked(path, (&media, &superblock), Purpose::Check)?;
         let dram_path = file_path(path, Role::Dram);
         let counters = Counters::read_file(&mut dram)
@@ -390,9 +397,21 @@ fn check_length(
     Err(DeviceFileError::damaged(&path, what))
 }
 
+/// How often an image that somebody has is asked for, and how long after each time.
+const LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Takes an image for oneself. Who only looks whether somebody has it has a lock for an instant, too:
+/// that is waited for.
 fn lock(path: &Path, file: &File) -> Result<(), DeviceFileError> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => DeviceFileError::Locked(path.to_owned()),
-        TryLockError::Error(error) => DeviceFileError::io(path, "lock it")(error),
-    })
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::Error(error)) => {
+                return Err(DeviceFileError::io(path, "lock it")(error));
+            }
+        }
+    }
+    Err(DeviceFileError::Locked(path.to_owned()))
 }

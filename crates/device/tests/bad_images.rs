@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -264,6 +265,24 @@ fn nothing_is_made_over_what_exists_or_half() {
     }
     let left: Vec<_> = fs::read_dir(place.path("")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn who_looks_at_an_image_keeps_nobody_from_it() {
+    let place = Place::new("looked-at");
+    let path = place.path("image");
+    Image::create(&path, &small_log()).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                drop(Image::describe(&path));
+            }
+        });
+        let opened = (0..50).try_for_each(|_| DeviceEngine::open(&path, Pace::None).map(drop));
+        is_over.store(true, Ordering::Relaxed);
+        opened.unwrap();
+    });
 }
 
 #[test]

@@ -56,8 +56,8 @@ pub(super) enum Reply {
     Data(Vec<u8>),
     /// It is answered when something happens.
     Later,
-    /// The host takes its leave: what was acknowledged is to be flushed.
-    Shutdown,
+    /// The host takes its leave, for the how manieth time: what was acknowledged is to be flushed.
+    Shutdown(u32),
     /// The controller is reset, and its I/O queues are no more. These, which waited for events,
     /// wait no more.
     Reset(Vec<CommandId>),
@@ -99,6 +99,8 @@ pub(super) struct Controller {
     /// The device has: no reset brings it back.
     has_stopped: bool,
     shutdown: Shutdown,
+    /// How often it has been asked to shut down.
+    shutdowns: u32,
     /// Requests for events that wait.
     events: Vec<CommandId>,
     events_wanted: u32,
@@ -124,6 +126,7 @@ impl Controller {
             is_misconfigured: false,
             has_stopped: false,
             shutdown: Shutdown::No,
+            shutdowns: 0,
             events: Vec::new(),
             events_wanted: 0,
             has_news: false,
@@ -189,7 +192,8 @@ impl Controller {
         }
         if field(self.configuration, 14, 2) != 0 && self.shutdown == Shutdown::No {
             self.shutdown = Shutdown::UnderWay;
-            return Ok(Reply::Shutdown);
+            self.shutdowns += 1;
+            return Ok(Reply::Shutdown(self.shutdowns));
         }
         Ok(Reply::Value(0))
     }
@@ -207,10 +211,10 @@ impl Controller {
         core::mem::take(&mut self.events)
     }
 
-    /// What was acknowledged is flushed, or never will be.
-    pub fn was_shut_down(&mut self) {
-        // A reset meanwhile has made an end of it.
-        if self.shutdown == Shutdown::UnderWay {
+    /// What was acknowledged before that shutdown is flushed, or never will be.
+    pub fn was_shut_down(&mut self, shutdown: u32) {
+        // A reset meanwhile has made an end of it, and another shutdown has a flush of its own.
+        if self.shutdown == Shutdown::UnderWay && self.shutdowns == shutdown {
             self.shutdown = Shutdown::Done;
         }
     }
@@ -367,5 +371,38 @@ impl Controller {
         }
         self.has_news = false;
         Some((self.events.remove(0), u64::from(EVENT)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ON: u64 = 0x46 << 16 | 1;
+    const SHUT: u64 = ON | 1 << 14;
+
+    #[test]
+    fn the_flush_of_an_earlier_shutdown_ends_no_later_one() {
+        let host = ([0; 16], Vec::new());
+        let mut controller = Controller::new(1, false, host, 0, Instant::now());
+        let mut set = |value| {
+            let reply = controller.set_property(property::CONFIGURATION, value);
+            match reply.expect("a register") {
+                Reply::Shutdown(number) => Some(number),
+                _ => None,
+            }
+        };
+        assert_eq!(set(ON), None);
+        let first = set(SHUT).expect("a flush");
+        assert_eq!((set(0), set(ON)), (None, None), "a reset meanwhile");
+        let second = set(SHUT).expect("another flush");
+        let status = |controller: &Controller| {
+            let status = controller.property(property::STATUS).expect("a register");
+            status >> 2 & 3
+        };
+        controller.was_shut_down(first);
+        assert_eq!(status(&controller), 1, "the second one is under way");
+        controller.was_shut_down(second);
+        assert_eq!(status(&controller), 2);
     }
 }

@@ -30,8 +30,8 @@ pub(super) struct Submission {
     pub data: Vec<u8>,
     /// What it counts for with its connection.
     pub weight: usize,
-    /// The server asks, for a controller that is shut down.
-    pub is_shutdown: bool,
+    /// The server asks, for a controller that is shut down: for the how manieth time.
+    pub shutdown: Option<u32>,
 }
 
 /// What has become of a command.
@@ -43,7 +43,7 @@ pub(super) struct Done {
     /// Bytes that were read, behind room for the answer's head; else nobody needs it any more.
     pub buffer: Vec<u8>,
     pub weight: usize,
-    pub is_shutdown: bool,
+    pub shutdown: Option<u32>,
 }
 
 /// How a command ended that was done.
@@ -79,7 +79,7 @@ impl Job for Submission {
             outcome: outcome.map_err(|error| (Status::of(&error, is_write), error)),
             buffer: self.data,
             weight: self.weight,
-            is_shutdown: self.is_shutdown,
+            shutdown: self.shutdown,
         }
     }
 

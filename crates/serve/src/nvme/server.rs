@@ -193,11 +193,11 @@ impl<D: Device + Drive> Protocol<D> for Hosts {
         };
         let connection = &mut place.connection;
         let is_awaited = connection.ended(done.weight);
-        if done.is_shutdown {
+        if let Some(shutdown) = done.shutdown {
             let queue = connection.queue.as_ref();
             let controller = queue.and_then(|queue| self.controllers[queue.controller].as_mut());
             if let Some(controller) = controller {
-                controller.was_shut_down();
+                controller.was_shut_down(shutdown);
             }
             return;
         }
@@ -371,7 +371,7 @@ impl Hosts {
             ranges: started.ranges,
             data,
             weight,
-            is_shutdown: false,
+            shutdown: None,
         });
     }
 
@@ -533,7 +533,7 @@ impl Hosts {
                 }
                 self.finish(number, entry.command(), Ok(0));
             }
-            Reply::Shutdown => {
+            Reply::Shutdown(shutdown) => {
                 for queue in self.queues_of(number) {
                     self.refuse_held(queue);
                 }
@@ -549,7 +549,7 @@ impl Hosts {
                     ranges: None,
                     data: Vec::new(),
                     weight: 0,
-                    is_shutdown: true,
+                    shutdown: Some(shutdown),
                 });
             }
         }
