@@ -403,6 +403,10 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Takes an image for oneself. Who only looks whether somebody has it has a lock for an instant, too:
 /// that is waited for.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "another process has the lock, in real time; the device has not begun"
+)]
 fn lock(path: &Path, file: &File) -> Result<(), DeviceFileError> {
     for _ in 0..LOOKS {
         match file.try_lock() {
