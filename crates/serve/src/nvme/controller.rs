@@ -382,6 +382,10 @@ mod tests {
     const SHUT: u64 = ON | 1 << 14;
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a controller knows when its host was heard"
+    )]
     fn the_flush_of_an_earlier_shutdown_ends_no_later_one() {
         let host = ([0; 16], Vec::new());
         let mut controller = Controller::new(1, false, host, 0, Instant::now());
