@@ -401,7 +401,7 @@ fn check_length(
 const LOOKS: u32 = 10;
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Takes an image for oneself. Who only looks whether somebody has it has a lock for an instant, too:
+/// Takes an image for oneself. Who looks whether somebody has it has a lock for an instant, too:
 /// that is waited for.
 #[allow(
     clippy::disallowed_methods,
