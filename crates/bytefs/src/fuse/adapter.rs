@@ -10,20 +10,19 @@ use super::answers::{
 };
 use super::below::Below;
 use super::convert::{
-    BLOCK, Flags, allocate, asked_by, attributes, caller, file_type, generation, is_of_group,
-    rename,
+    BLOCK, Flags, allocate, asked_by, attributes, caller, file_type, generation, how_to_write,
+    is_of_group, rename, seek,
 };
 use super::operations::{self, New, Place, Wanted, set_attributes};
 use super::server::Adapter;
 use super::special::Special;
-use crate::{Attr, DirEntry, FileKind, FsError, Seek, WriteOptions};
+use crate::{Attr, DirEntry, FileKind, FsError};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr,
     ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl,
     ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use nix::unistd::Whence;
 use port::{Device, Drive};
 use std::ffi::OsStr;
 use std::io;
@@ -378,23 +377,11 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             asked_by(request);
             return answer_written(reply, self.change_dax(handle, data));
         }
-        let flags = Flags::new(flags);
-        let is_cached = written.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let is_synced = flags.is_synced() && handle == DIRECT && !is_cached;
-        let options = WriteOptions {
-            direct: flags.is_direct() && !is_cached,
-            // Of a file with the kernel's pages an fsync follows that the kernel asks for.
-            sync: is_synced && !flags.is_synced_whole(),
-            kill_privileges: written.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
-        };
+        let how = how_to_write(flags, written, handle == DIRECT);
         let caller = caller(request);
         let done = real(node).and_then(|ino| {
             let write = async |fs: &Below<D>| {
-                let count = operations::write(fs, &caller, ino, at, data, options).await?;
-                if is_synced && flags.is_synced_whole() {
-                    fs.fsync(ino, false).await?;
-                }
-                Ok(count)
+                operations::write_synced(fs, &caller, ino, at, data, how).await
             };
             self.share.run(write)
         });
@@ -666,15 +653,11 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             // It takes the whole file for data from then on.
             return reply.error(Errno::ENOSYS);
         }
-        let what = match whence {
-            _ if whence == Whence::SeekData as i32 => Seek::Data,
-            _ if whence == Whence::SeekHole as i32 => Seek::Hole,
-            _ => return reply.error(Errno::EINVAL),
-        };
-        let Ok(at) = u64::try_from(offset) else {
-            return reply.error(Errno::ENXIO);
-        };
-        match real(node).and_then(|ino| self.share.run(async |fs| fs.seek(ino, at, what).await)) {
+        let found = seek(whence, offset).and_then(|(what, at)| {
+            let ino = real(node)?;
+            self.share.run(async |fs| fs.seek(ino, at, what).await)
+        });
+        match found {
             Ok(found) => reply.offset(found as i64),
             Err(error) => reply.error(error),
         }

@@ -2,10 +2,13 @@
 
 use super::clock::{now, system_time};
 use super::witness::set_asker;
-use crate::{Allocate, Attr, Caller, FileKind, FsError, Rename};
+use crate::{Allocate, Attr, Caller, FileKind, FsError, Rename, Seek, WriteOptions};
 use core::cell::Cell;
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, OpenFlags, RenameFlags, Request};
+use fuser::{
+    Errno, FileAttr, FileType, Generation, INodeNo, OpenFlags, RenameFlags, Request, WriteFlags,
+};
 use nix::fcntl::{FallocateFlags, OFlag};
+use nix::unistd::Whence;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What `st_blocks` counts.
@@ -121,6 +124,35 @@ impl Flags {
     }
 }
 
+/// How a write is done, and whether the file is synced behind it. With pages of the kernel, which
+/// all files but those that `is_direct` have, the kernel asks for that sync.
+pub(super) fn how_to_write(
+    flags: OpenFlags,
+    written: WriteFlags,
+    is_direct: bool,
+) -> (WriteOptions, bool) {
+    let flags = Flags::new(flags);
+    let is_cached = written.contains(WriteFlags::FUSE_WRITE_CACHE);
+    let is_synced = flags.is_synced() && is_direct && !is_cached;
+    let options = WriteOptions {
+        direct: flags.is_direct() && !is_cached,
+        sync: is_synced && !flags.is_synced_whole(),
+        kill_privileges: written.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+    };
+    (options, is_synced && flags.is_synced_whole())
+}
+
+/// What `lseek` looks for, and from where.
+pub(super) fn seek(whence: i32, offset: i64) -> Result<(Seek, u64), Errno> {
+    let what = match whence {
+        _ if whence == Whence::SeekData as i32 => Seek::Data,
+        _ if whence == Whence::SeekHole as i32 => Seek::Hole,
+        _ => return Err(Errno::EINVAL),
+    };
+    let at = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    Ok((what, at))
+}
+
 /// What `rename` is to do.
 pub(super) fn rename(flags: RenameFlags) -> Result<Rename, Errno> {
     if flags.is_empty() {
@@ -181,6 +213,19 @@ mod tests {
         assert_eq!(rename(RenameFlags::empty()).ok(), Some(Rename::Replace));
         assert!(rename(RenameFlags::RENAME_WHITEOUT).is_err());
         assert!(rename(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_NOREPLACE).is_err());
+    }
+
+    #[test]
+    fn a_synchronous_write_syncs_all_and_one_of_data_its_data() {
+        let how = |flags: OFlag, is_direct| {
+            let none = WriteFlags::empty();
+            let (options, syncs) = how_to_write(OpenFlags(flags.bits()), none, is_direct);
+            (options.sync, syncs)
+        };
+        let direct = OFlag::O_DIRECT;
+        assert_eq!(how(direct | OFlag::O_DSYNC, true), (true, false));
+        assert_eq!(how(direct | OFlag::O_SYNC, true), (false, true));
+        assert_eq!(how(OFlag::O_SYNC, false), (false, false));
     }
 
     #[test]

@@ -217,6 +217,22 @@ pub(super) async fn write<D: Device>(
     fs.write(caller, ino, at, data, options).await
 }
 
+/// The same, answered when the file is durable with its times, if that is wanted.
+pub(super) async fn write_synced<D: Device>(
+    fs: &Below<D>,
+    caller: &Caller,
+    ino: Ino,
+    at: u64,
+    data: &[u8],
+    (options, syncs): (WriteOptions, bool),
+) -> Result<usize, FsError> {
+    let count = write(fs, caller, ino, at, data, options).await?;
+    if syncs {
+        fs.fsync(ino, false).await?;
+    }
+    Ok(count)
+}
+
 /// Gives or takes blocks. The kernel leaves it to us that set-ID bits go, and does not say of this
 /// call who asks: again whoever is not root.
 pub(super) async fn allocate<D: Device>(
