@@ -60,10 +60,10 @@ def test_lines_of_a_recovery_are_of_its_key() -> None:
 
 
 def test_a_fidelity_is_parameters_of_loads_and_a_mode_is_none_of_theirs() -> None:
-    fidelity, sets = figure_command._conditions(PAPER, "no_link", ("fs.aged=1%",))
+    fidelity, sets = figure_command._for_runs(PAPER, "no_link", ("fs.aged=1%",))
     assert fidelity == "paper" and len(sets) > 1 and sets[-1] == "fs.aged=1%"
     with pytest.raises(UserError, match="unknown switch no_such"):
-        figure_command._conditions(PAPER, "no_such", ())
+        figure_command._for_runs(PAPER, "no_such", ())
     fast = simulate.plan([_of("6")], replace(FEW, mode="fast"))
     with pytest.raises(UserError, match="--mode fast: none of these figures is"):
         figure_command._check(fast)

@@ -123,7 +123,7 @@ def figure_command(
         _list([paper])
         return
     chosen = choose(paper.figures, names)
-    fidelity, sets = _conditions(paper, fidelity, tuple(overrides or ()))
+    fidelity, sets = _for_runs(paper, fidelity, tuple(overrides or ()))
     settings = paper.settings(scale, fidelity, mode, workloads or [])
     settings = replace(settings, overrides=sets)
     if measured is not None:
@@ -166,7 +166,7 @@ def figure_command(
         raise typer.Exit(1)
 
 
-def _conditions(
+def _for_runs(
     paper: Paper, fidelity: str, overrides: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
     """What runs are told. Switches of a paper of loads are parameters of its loads."""
