@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -354,6 +355,38 @@ def test_umount_knows_a_killed_server_whatever_the_kernel_remembers(
     told = entresol_command("umount", folder)
     assert told.out == f"{folder}: a killed server's mount is taken away\n", told.err
     assert not folder.is_mount()
+
+
+def test_what_the_kernel_gathers_is_no_hole(mount: Mounting, folder: Path) -> None:
+    mount("-o", "writeback")
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 65536)
+    assert os.lseek(fd, 0, os.SEEK_DATA) == 0
+    assert os.lseek(fd, 0, os.SEEK_HOLE) == 65536
+    os.close(fd)
+
+
+CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")
+"""`cap_net_raw+ep`, as a file has it."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives capabilities")
+def test_capabilities_of_a_file_go_when_root_changes_it(mount: Mounting, folder: Path) -> None:
+    """Of root's changes the kernel takes them away by itself; of others' the file system does."""
+    mount("-o", "suid")
+    file = folder / "f"
+    file.write_bytes(b"x" * 5000)
+    changes: dict[str, Callable[[int], object]] = {
+        "write": lambda fd: os.pwrite(fd, b"y", 0),
+        "truncate": lambda fd: os.ftruncate(fd, 100),
+        "fallocate": lambda fd: os.posix_fallocate(fd, 0, 8192),
+    }
+    for name, change in changes.items():
+        os.setxattr(file, "security.capability", CAPABILITY)
+        fd = os.open(file, os.O_RDWR)
+        change(fd)
+        os.close(fd)
+        assert "security.capability" not in os.listxattr(file), name
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices and trusts them")

@@ -155,8 +155,7 @@ impl Wanted {
 
 /// Changes attributes. The kernel has checked who may; that set-ID bits go is left to us
 /// (`FUSE_HANDLE_KILLPRIV_V2`): with each change of owner, and when somebody else than root
-/// truncates, which stands for the capability `CAP_FSETID`. Capabilities of the file go whoever
-/// does either.
+/// truncates, which stands for the capability `CAP_FSETID`.
 pub(super) async fn set_attributes<D: Device>(
     fs: &Below<D>,
     caller: &Caller,
@@ -177,7 +176,7 @@ pub(super) async fn set_attributes<D: Device>(
         kill_privileges: kills,
     };
     let attr = fs.setattr(caller, ino, set).await?;
-    if kills || wanted.size.is_some() {
+    if kills {
         drop_capability(fs, caller, ino).await?;
     }
     if let Some(permissions) = set.permissions
@@ -203,8 +202,7 @@ async fn drop_capability<D: Device>(
     Ok(())
 }
 
-/// Writes, and takes the privileges away that have to go: set-ID bits where the kernel says so,
-/// capabilities of the file always.
+/// Writes, and takes the privileges away that the kernel says have to go.
 pub(super) async fn write<D: Device>(
     fs: &Below<D>,
     caller: &Caller,
@@ -213,7 +211,9 @@ pub(super) async fn write<D: Device>(
     data: &[u8],
     options: WriteOptions,
 ) -> Result<usize, FsError> {
-    drop_capability(fs, caller, ino).await?;
+    if options.kill_privileges {
+        drop_capability(fs, caller, ino).await?;
+    }
     fs.write(caller, ino, at, data, options).await
 }
 
@@ -243,7 +243,6 @@ pub(super) async fn allocate<D: Device>(
     (how, at, size): (Allocate, u64, u64),
 ) -> Result<(), FsError> {
     fs.fallocate(caller, ino, how, at, size).await?;
-    drop_capability(fs, caller, ino).await?;
     if caller.uid == 0 {
         return Ok(());
     }
