@@ -167,6 +167,7 @@ SCENARIOS: dict[str, tuple[str, str, Callable[[Json], float], Callable[[float, f
     "loads_of_the_artifact": ("varmail", "ext4-like",
                               lambda run: float(run["conditions"]["threads"]["user"]), MORE),
     "counts_from_the_beginning": ("delete", "ext4-like", _total("data_written_by_blocks"), MORE),
+    "unmapped_pages_are_read": ("create", "pmfs-like", _total("device_flash_read_bytes"), MORE),
 }  # fmt: skip
 """For each switch a load, a personality, a number of the result, and what the switch does to it."""
 SETS = {
@@ -213,6 +214,7 @@ def test_options_of_runs_are_known_and_loads_are_found() -> None:
     for wrong, part in (("run.colour=red", "run.colour: is no option"),
                        ("run.loads=mine", "has no table mine"),
                        ("run.counts=some", "run.counts is run or all"),
+                       ("run.unmapped=no", "run.unmapped is known or read"),
                        ("run.threads=many", "are numbers")):  # fmt: skip
         with pytest.raises(UserError, match=part):
             of(wrong)

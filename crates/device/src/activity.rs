@@ -61,6 +61,8 @@ numbers! {
     "served_merged", "Reads of a page that was being fetched." =>
         done.controller.served.merged_miss;
     "served_unmapped", "Reads of what nobody has written." => done.controller.served.unmapped;
+    "zero_fills", "Pages of which nobody had written anything that a write brought into the cache." =>
+        done.controller.zero_fills;
     "refusals", "Requests that the firmware refused." => done.controller.refusals;
     "log_appends", "Lines appended to the write log." => done.controller.log_appends;
     "log_fills", "Halves of the write log that were sealed." => done.controller.log_fills;

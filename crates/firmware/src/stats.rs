@@ -121,6 +121,8 @@ pub struct ControllerStats {
     /// Pages from flash that were not copied into device DRAM, for want of buffers. They count as
     /// fills and as evictions, too.
     pub fills_given_up: u64,
+    /// Pages that came into the data cache as zeroes, for a write: nobody had written them.
+    pub zero_fills: u64,
     /// Pages that left the data cache without a program.
     pub evictions_clean: u64,
     /// Pages that left the data cache to be programmed.

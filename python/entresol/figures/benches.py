@@ -29,9 +29,11 @@ from entresol.store.result_store import Store, key_of
 FOLDER = "file-systems"
 """Of the store: what lists and compares results of captures knows nothing of these."""
 COUNTS = ("run", "all")
+UNMAPPED = ("known", "read")
 FUSE = ("taken", "kept")
 OPTIONS = (
     "cache", "cores", "counts", "fuse", "loads", "log", "recording", "scale", "threads",
+    "unmapped",
 )  # fmt: skip
 RECOVERY = "recovery"
 """Instead of a load: the log of a device is filled, the power cut, and the device opened again."""
@@ -41,6 +43,7 @@ NAND = "nand"
 """Instead of a load: commands of the flash alone. The personality is a NAND type."""
 ALONE = (RECOVERY, COMPACTION, NAND)
 LOG, LINES_PER_PAGE = "256MiB", 8
+PAGE_BYTES = 4096
 COUNT = 50_000
 """Commands of the flash."""
 SHOWN = 1000
@@ -129,6 +132,9 @@ class Conditions:
     log: str = LOG
     counts: str = "run"
     """Which traffic is told: that of the measured run, or all since the files were made."""
+    unmapped: str = UNMAPPED[0]
+    """Of pages that nobody has written, and a write brings into the device's cache: whether the
+    device knows, or their reads of flash are told too."""
     lines: int = LINES_PER_PAGE
     """Lines of a page in the log."""
     operation: str = ""
@@ -161,12 +167,14 @@ def conditions(item: Bench, settings: Settings) -> Conditions:
         raise UserError(f"run.fuse is {' or '.join(FUSE)}, not {fuse}.")
     if (counts := options.get("counts", "run")) not in COUNTS:
         raise UserError(f"run.counts is {' or '.join(COUNTS)}, not {counts}.")
+    if (unmapped := options.get("unmapped", UNMAPPED[0])) not in UNMAPPED:
+        raise UserError(f"run.unmapped is {' or '.join(UNMAPPED)}, not {unmapped}.")
     threads, cores = options.get("threads"), options.get("cores")
     try:
         return Conditions(tuple(overrides.values()), int(options.get("scale", settings.shrink)),
                           None if threads is None else int(threads),
                           None if cores is None else int(cores), options.get("cache"),
-                          options.get("log", LOG), counts,
+                          options.get("log", LOG), counts, unmapped,
                           int(options.get("lines", LINES_PER_PAGE)),
                           options.get("operation", ""), int(options.get("depth", 1)),
                           fuse, options.get("recording", ""))  # fmt: skip
@@ -273,7 +281,7 @@ class _Run:
 
 def _one(run: _Run, store: Store | None, budget: memory.Budget) -> Json | str:
     if (stored := run.stored(store)) is not None:
-        return _counted(stored, run.told.counts)
+        return _counted(stored, run.told)
     try:
         with budget.taken(run.memory()):
             result = run.result()
@@ -282,7 +290,7 @@ def _one(run: _Run, store: Store | None, budget: memory.Budget) -> Json | str:
     if store is not None:
         label = {"load": run.item.workload, "personality": run.item.personality}
         store.keep(run.inputs, label, cast(RunResult, result))
-    return _counted(result, run.told.counts)
+    return _counted(result, run.told)
 
 
 def _recover(item: Bench, told: Conditions) -> Json:
@@ -313,9 +321,13 @@ def _flash(item: Bench, told: Conditions) -> Json:
     }
 
 
-def _counted(result: Json, counts: str) -> Json:
-    if counts == COUNTS[0] or "made" not in result:
+def _counted(result: Json, told: Conditions) -> Json:
+    if "made" not in result:
         return result
-    made = result["made"]
-    whole = {name: count + made.get(name, 0) for name, count in result["synced"].items()}
+    whole, made = result["synced"], result["made"]
+    if told.counts != COUNTS[0]:
+        whole = {name: count + made.get(name, 0) for name, count in whole.items()}
+    if told.unmapped != UNMAPPED[0]:
+        read = whole["device_flash_read_bytes"] + whole["device_zero_fills"] * PAGE_BYTES
+        whole = whole | {"device_flash_read_bytes": read}
     return result | {"synced": whole}

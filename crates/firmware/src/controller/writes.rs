@@ -247,6 +247,7 @@ impl<I: LogIndex> Controller<I> {
         if !self.back_end.is_mapped(lpa) {
             let frame = self.make_room(at, lpa, platform)?;
             self.cache.install(frame, lpa);
+            self.stats.zero_fills += 1;
             let all = self.constants.all_lines;
             platform.copy_page(PagePlace::Zero, PagePlace::Frame(frame), all);
             let (address, size) = (self.frame_address(frame), self.constants.page.bytes());
