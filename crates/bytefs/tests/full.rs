@@ -245,3 +245,24 @@ fn a_file_that_grows_keeps_what_was_allocated_behind_its_end() {
         });
     }
 }
+
+/// What waits to be written back has its blocks: they are not asked for a second time.
+#[test]
+fn blocks_for_a_range_that_waits_are_counted_once() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let ino = create(fs, "file").await;
+            leave(fs, 200).await;
+            for page in 0..100 {
+                write(fs, ino, page, 7).await.unwrap();
+            }
+            let mode = Allocate::Grow;
+            let done = fs.fallocate(&CALLER, ino, mode, 0, 120 * PAGE);
+            done.await
+                .unwrap_or_else(|error| panic!("{personality}: {error}"));
+            fs.sync().await.unwrap();
+            let read = fs.read(ino, 99 * PAGE, PAGE as usize, false);
+            assert_eq!(read.await.unwrap(), [7; PAGE as usize]);
+        });
+    }
+}

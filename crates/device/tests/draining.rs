@@ -3,6 +3,7 @@
 use crate::common::{Place, made, small};
 use device::{DeviceConfig, DeviceEngine, Pace, fsck};
 use port::{Command, DeviceError};
+use std::collections::VecDeque;
 use std::path::Path;
 use units::{ByteAddr, Bytes, Stream, TxId};
 
@@ -101,5 +102,46 @@ fn a_drain_that_comes_to_a_standstill_is_an_error() {
     ] {
         let done = (0..8).filter(|seed| drains(name, &config(*seed))).count();
         assert!((1..8).contains(&done), "{name}: {done} of 8 were drained");
+    }
+}
+
+/// Lines of a log of 32 KiB.
+const LOGGED: usize = 512;
+
+#[test]
+fn a_drain_ends_though_lines_are_written_all_the_time() {
+    let sets = [
+        "ssd.dram=128KiB",
+        "ssd.log.size=32KiB",
+        "ssd.log.tx_log=1KiB",
+        "nand.t_prog=20ms",
+    ];
+    let place = Place::new("draining-written-to");
+    let mut engine = made(&place, &small("bytefs", &sets));
+    let mut stream = Stream::new(7, "draining");
+    let mut write = |engine: &mut DeviceEngine| {
+        let at = ByteAddr::new(stream.below(LINES) * LINE as u64);
+        let line = Command::Write(TxId::NONE);
+        engine.submit_write(line, at, &[1; LINE]).unwrap()
+    };
+    // The log is full, and as many lines again wait for room in it.
+    let mut waiting: VecDeque<_> = (0..4 * LOGGED).map(|_| write(&mut engine)).collect();
+    let oldest = waiting.pop_front().unwrap();
+    engine.finish(oldest, &mut []).unwrap();
+    let drain = Command::Drain;
+    let drained = engine.submit(drain, ByteAddr::new(0), Bytes::ZERO);
+    let drained = drained.unwrap();
+    for written in 0.. {
+        if let Some(outcome) = engine.take(drained, &mut []) {
+            assert!(outcome.is_ok());
+            break;
+        }
+        assert!(
+            written < 8 * LOGGED,
+            "the drain waits for what came after it"
+        );
+        let oldest = waiting.pop_front().unwrap();
+        engine.finish(oldest, &mut []).unwrap();
+        waiting.push_back(write(&mut engine));
     }
 }

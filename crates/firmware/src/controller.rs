@@ -55,6 +55,7 @@ use crate::stats::ControllerStats;
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+pub use compaction::Drain;
 use constants::{Constants, takes_writes};
 use flush::Flushes;
 pub use fullness::Fullness;

@@ -39,7 +39,7 @@ pub use config::{
     LogMode, LogTakes, MissAnswer, PowerLossProtection, PrefetchConfig, PrefetcherKind,
     PromotionConfig, PromotionCounts, RENAMED, SsdConfig, Throttle, VictimOrder,
 };
-pub use controller::{Controller, Copies, Fullness, Owed, UnsoundState, check_tables};
+pub use controller::{Controller, Copies, Drain, Fullness, Owed, UnsoundState, check_tables};
 pub use durable::{BlockRecord, BufferedPage, Durable, KeptFrame, LoggedLine, Record, WriteOrder};
 pub use ftl::{
     EstimatorKind, Failures, FirstWrite, Ftl, FtlConfig, FtlStats, GcKind, ProgramTo, UnsoundTables,

@@ -64,6 +64,8 @@ pub(crate) struct Log<I> {
     covered: Covered,
     waiting: WaitingWrites,
     at_hand: AtHand,
+    /// Sealed halves that were freed.
+    released: u64,
     page: PageSize,
 }
 
@@ -90,6 +92,7 @@ impl<I: LogIndex> Log<I> {
             covered: Covered::default(),
             waiting: WaitingWrites::default(),
             at_hand: AtHand::default(),
+            released: 0,
             page,
         })
     }

@@ -3,8 +3,9 @@
 use crate::platform::Firmware;
 use firmware::log_index::{SkipList, TwoLevelHash};
 use firmware::{
-    Controller, ControllerConfig, ControllerStats, Copies, Durable, Failures, FtlStats, Fullness,
-    Health, LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer, UnsoundState,
+    Controller, ControllerConfig, ControllerStats, Copies, Drain, Durable, Failures, FtlStats,
+    Fullness, Health, LogIndexKind, NandFault, NandTag, Platform, Refusal, Request, Timer,
+    UnsoundState,
 };
 use units::{DieId, LineAddr, LineMask, Lpa, Time, TxId};
 
@@ -63,9 +64,15 @@ impl AnyController {
         })
     }
 
-    /// Starts to bring everything that is logged to flash.
-    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
-        either!(self, controller => controller.drain_log(now, platform));
+    /// Starts to bring everything that is logged to flash; [`Self::is_drained`] says when it is.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) -> Drain {
+        either!(self, controller => controller.drain_log(now, platform))
+    }
+
+    /// Whether what was logged when a drain was asked for is on flash.
+    #[inline]
+    pub fn is_drained(&self, drain: Drain) -> bool {
+        either!(self, controller => controller.is_drained(drain))
     }
 
     /// Lines of open transactions that the log keeps at most.
@@ -104,12 +111,6 @@ impl AnyController {
     /// What has failed.
     pub fn failures(&self) -> Failures {
         either!(self, controller => controller.failures())
-    }
-
-    /// Whether lines of the log are on their way to flash, or are to be.
-    #[inline]
-    pub fn empties_log(&self) -> bool {
-        either!(self, controller => controller.empties_log())
     }
 
     /// Whether flash has no room left, and nothing is under way that could make any.

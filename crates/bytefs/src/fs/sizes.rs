@@ -366,9 +366,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.need_regular(ino).await?;
         let mut next = at / PAGE;
         let last = end.div_ceil(PAGE);
+        let mut may_place = true;
         while next < last {
             next = match self.give_some(ino, next, last).await? {
                 Some(next) => next,
+                // What waits in the range has its blocks promised already: once they are placed,
+                // the range needs so many less.
+                None if may_place => {
+                    may_place = false;
+                    self.write_back_within(ino).await?;
+                    self.need_regular(ino).await?;
+                    next
+                }
                 None => return Err(FsError::NoSpace),
             };
         }

@@ -27,6 +27,13 @@ use units::{Lpa, Time};
 /// Pages that are compacted at a time although every die is busy.
 const ALWAYS_LAUNCHED: u32 = 16;
 
+/// What a drain waits for ([`Controller::drain_log`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drain {
+    /// Halves of the log that will have been freed.
+    released: u64,
+}
+
 impl<I: LogIndex> Controller<I> {
     /// Does what the log asks for: seals a full half, launches pages, frees a half that is done,
     /// lets waiting writes in. Does nothing, quickly, while the active half has room and no half
@@ -119,10 +126,13 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Starts to bring everything that is logged to flash, full or not; only new lines are logged
-    /// from now on. Of a device that keeps frames instead, the dirty ones.
-    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) {
+    /// from now on. Of a device that keeps frames instead, the dirty ones. Gives what
+    /// [`Controller::is_drained`] is to be asked with.
+    pub fn drain_log<P: Platform>(&mut self, now: Time, platform: &mut P) -> Drain {
+        let mut released = 0;
         if let Some(log) = self.log.as_mut() {
             log.drain();
+            released = log.released_when_drained();
             self.pump_log(now, platform);
         }
         if self.constants.keeps_frames {
@@ -130,6 +140,15 @@ impl<I: LogIndex> Controller<I> {
             self.drain_frames(now, platform);
         }
         self.settle(now, platform);
+        Drain { released }
+    }
+
+    /// Whether what was logged when a drain was asked for is on flash, whatever was logged since;
+    /// lines of open transactions stay.
+    #[inline]
+    pub fn is_drained(&self, drain: Drain) -> bool {
+        let log = self.log.as_ref();
+        log.is_none_or(|log| log.is_drained(drain.released)) && self.draining.is_none()
     }
 
     /// L2 and L3 for a page whose turn has come.

@@ -118,6 +118,22 @@ impl<I: LogIndex> Log<I> {
         self.lines.merge_halves();
     }
 
+    /// How many halves will have been freed when what is logged now is on flash: of a drain that
+    /// has just been asked for. A ring is freed by and by.
+    pub(crate) fn released_when_drained(&self) -> u64 {
+        if self.lines.is_ring() {
+            return u64::MAX;
+        }
+        let halves = u64::from(self.lines.is_compacting()) + u64::from(self.lines.is_draining());
+        self.released + halves
+    }
+
+    /// Whether so many halves were freed, or nothing is on its way to flash.
+    #[inline]
+    pub(crate) fn is_drained(&self, released: u64) -> bool {
+        self.released >= released || !(self.is_compacting() || self.is_draining())
+    }
+
     /// As [`Log::drain`]; of the pages `at_hand`, in ascending order, no older copy is needed.
     pub(crate) fn drain_at_hand(&mut self, at_hand: Vec<Lpa>) {
         self.at_hand = AtHand::new(at_hand);
@@ -162,6 +178,7 @@ impl<I: LogIndex> Log<I> {
             return;
         }
         self.lines.release_sealed();
+        self.released += 1;
         if !self.lines.is_draining() {
             // What was to be drained is.
             self.at_hand = AtHand::default();

@@ -38,23 +38,26 @@ impl<B: DataPlane, W: Lockstep> Engine<B, W> {
 
     /// Brings everything that is logged to flash.
     fn drain(&mut self, now: Time, index: u32) {
-        self.soc.with(&mut self.host, |controller, platform| {
-            controller.drain_log(now, platform);
+        let drain = self.soc.with(&mut self.host, |controller, platform| {
+            controller.drain_log(now, platform)
         });
-        self.draining.push(index);
+        self.draining.push((index, drain));
         self.end_drains(now);
     }
 
     /// Ends the drains, if what was logged before is on flash, or never will be: at a standstill
-    /// nothing more is programmed.
+    /// nothing more is programmed. With every event of a drain this is asked.
     pub(super) fn end_drains(&mut self, now: Time) {
-        // With every event of a drain this is asked.
-        let is_left = self.soc.controller.empties_log();
-        if is_left && !self.soc.controller.is_stuck() {
-            return;
-        }
-        for index in std::mem::take(&mut self.draining) {
-            if is_left {
+        let is_stuck = self.soc.controller.is_stuck();
+        let mut at = 0;
+        while let Some(&(index, drain)) = self.draining.get(at) {
+            let is_done = self.soc.controller.is_drained(drain);
+            if !is_done && !is_stuck {
+                at += 1;
+                continue;
+            }
+            self.draining.remove(at);
+            if !is_done {
                 self.fail(index, DeviceError::ReadOnly);
             }
             self.conclude(now, index);

@@ -31,7 +31,7 @@ use crate::resources::Resources;
 use crate::work_times::GivenTimes;
 use command::{Running, State};
 use event::{Event, Word};
-use firmware::{ControllerConfig, Durable, Request, Response, UnsoundState};
+use firmware::{ControllerConfig, Drain, Durable, Request, Response, UnsoundState};
 use link::Link;
 use operation::Operation;
 use order::Order;
@@ -152,8 +152,8 @@ pub struct Engine<B, W = ()> {
     reservations: Reservations,
     /// Commands that wait for something else than operations, in the order in which they came to.
     waiting: Vec<u32>,
-    /// Commands that wait until nothing is logged.
-    draining: Vec<u32>,
+    /// Commands that wait until what was logged before them is on flash.
+    draining: Vec<(u32, Drain)>,
     finished: Vec<Finished>,
     stats: DeviceStats,
     /// Operations that waited for others of their lines.
