@@ -1,5 +1,5 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build core command demo figures reproduction test bench nbd-bench nvme-bench bench-dax lint planted-bugs crashlab \
+.PHONY: build core command demo figures reproduction reproduction-full-size test bench nbd-bench nvme-bench bench-dax lint planted-bugs crashlab \
 	fs-crashlab killlab mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -29,6 +29,9 @@ reproduction: build ## docs/reproduction*.md: the numbers of the papers' texts b
 	.venv/bin/entresol reproduction bytefs -o docs/reproduction-bytefs.md
 	.venv/bin/entresol reproduction dax -o docs/reproduction-dax.md
 	.venv/bin/entresol reproduction opencxd -o docs/reproduction-opencxd.md
+
+reproduction-full-size: build ## docs/reproduction-full-size.md: SkyByte's text at the paper's sizes, an hour
+	.venv/bin/entresol reproduction skybyte --scale paper -o docs/reproduction-full-size.md
 
 test: ## everything that must hold; it builds what build builds
 	@scripts/setup begin

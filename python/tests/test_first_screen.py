@@ -178,6 +178,26 @@ def test_assumptions_names_what_the_paper_leaves_open(
     assert first["speedup_micro"] < 600_000
 
 
+def test_why_names_the_host_where_a_log_is_waited_for(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    """64 pages at a time leave the log full, so that writes keep the credits: the slowest read
+    waits in the host. Of 256 at a time it waits for flash, behind programs."""
+    room = ("ssd.buffers=1280", "nand.channels=32", "run.warmup=30%", "ssd.log.size=256KiB",
+            "nand.erase_share=100%")  # fmt: skip
+    trace = _logged(tmp_path)
+    for batch, name, note in (
+        (64, "waiting in the host", "for write credits"),
+        (256, "flash", "behind other operations"),
+    ):
+        words = _words(trace, "skybyte-w", *room, f"ssd.compaction.batch={batch}")
+        screen = _screen(entresol_command, "why", *words, "--nand", "mlc")
+        assert note in screen.partition(name)[2].partition("%")[2].partition("device DRAM")[0]
+        told = json.loads(entresol_command("why", *words, "--nand", "mlc", "--json").out)
+        times = {part["name"]: part["time_ps"] for part in told["parts"]}
+        assert times[name] > 0.9 * told["latency_ps"], times
+
+
 @pytest.mark.parametrize("command", ["run", "why", "assumptions"])
 def test_what_a_run_cannot_show_is_on_the_first_screen(
     entresol_command: Entresol, tmp_path: Path, command: str
