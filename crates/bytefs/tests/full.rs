@@ -266,3 +266,28 @@ fn blocks_for_a_range_that_waits_are_counted_once() {
         });
     }
 }
+
+/// As other file systems do: of a write that does not fit, what fits is written.
+#[test]
+fn a_write_is_as_long_as_there_is_room() {
+    for personality in PERSONALITIES {
+        on_a_small_one(personality, async |fs| {
+            let ino = create(fs, "file").await;
+            leave(fs, 100).await;
+            let (at, bytes) = (7 * PAGE + 5, vec![9; 1 << 20]);
+            let write = async |at| {
+                let how = WriteOptions::default();
+                fs.write(&CALLER, ino, at, &bytes, how).await
+            };
+            let written = write(at).await.unwrap();
+            let pages = written as u64 / PAGE;
+            assert!((16..256).contains(&pages), "{personality}: {pages} pages");
+            assert_eq!(fs.getattr(ino).await.unwrap().size, at + written as u64);
+            let error = write(at + written as u64).await;
+            assert_eq!(error, Err(FsError::NoSpace), "{personality}");
+            fs.sync().await.unwrap();
+            let read = fs.read(ino, at, written + 1, false).await.unwrap();
+            assert!(read.len() == written && read.iter().all(|byte| *byte == 9));
+        });
+    }
+}

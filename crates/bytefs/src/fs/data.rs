@@ -276,12 +276,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             true => 0,
             false => self.store_in_place(caller, ino, at, data).await?,
         };
-        for piece in data[written..].chunks(whole) {
-            match self
-                .write_to_cache(caller, ino, at + written as u64, piece)
-                .await
-            {
-                Ok(()) => written += piece.len(),
+        let mut most = whole;
+        while written < data.len() {
+            let (begin, size) = (at + written as u64, most.min(data.len() - written));
+            let piece = &data[written..written + size];
+            match self.write_to_cache(caller, ino, begin, piece).await {
+                Ok(()) => written += size,
+                // As much of it as there is room for is written.
+                Err(FsError::NoSpace) if fits_before(begin, size) > 0 => {
+                    most = fits_before(begin, size);
+                }
                 Err(error) if written == 0 => return Err(error),
                 // As a disk that is full: what was written before is there.
                 Err(_) => break,
@@ -678,4 +682,12 @@ impl Tx<'_> {
     pub(super) fn size_of(&mut self, ino: Ino) -> Option<u64> {
         self.state.nodes.get(&ino).map(|node| node.size)
     }
+}
+
+/// About half of a write, up to the end of a page; 0 of a write within one page.
+fn fits_before(at: u64, size: usize) -> usize {
+    let first = PAGE - at % PAGE;
+    let half = (at + size as u64 / 2) / PAGE * PAGE;
+    let part = half.saturating_sub(at).max(first) as usize;
+    if part < size { part } else { 0 }
 }
