@@ -127,7 +127,10 @@ impl<I: LogIndex> PoweredDevice<I> {
 
     /// Everything that is logged is to go to flash.
     pub fn drain(&mut self) -> Event {
-        self.event(|controller, now, platform| controller.drain_log(now, platform))
+        self.event(|controller, now, platform| {
+            // When it is over is for who waits for it; the cuts are at any moment of it.
+            controller.drain_log(now, platform);
+        })
     }
 
     /// The oldest operation of a die ends, if it has any; a read of what flash has lost fails.
