@@ -64,7 +64,44 @@ def test_rename_refuses_or_exchanges_if_told_to(here: Path) -> None:
     fails_with(errno.ENOENT, lambda: rename(here / "a", here / "none", EXCHANGE))
     rename(here / "a", here / "new", NOREPLACE)
     assert [entry.name for entry in (here / "new").iterdir()] == ["inner"]
-    fails_with(errno.EINVAL, lambda: rename(here / "d", here / "x", WHITEOUT))
+
+
+def is_whiteout(path: Path) -> bool:
+    """Whether it is what an overlay takes for a name that was removed."""
+    told = path.lstat()
+    return stat.S_ISCHR(told.st_mode) and (told.st_rdev, stat.S_IMODE(told.st_mode)) == (0, 0)
+
+
+def test_rename_leaves_a_whiteout_if_told_to(here: Path) -> None:
+    (here / "a").write_text("a")
+    (here / "d").mkdir()
+    # The kernel keeps what it knows of names: it must not take the old one for free.
+    rename(here / "a", here / "d" / "a", WHITEOUT)
+    assert is_whiteout(here / "a") and (here / "d" / "a").read_text() == "a"
+    fails_with(errno.EEXIST, (here / "a").mkdir)
+    fails_with(errno.EEXIST, lambda: rename(here / "d", here / "a", WHITEOUT | NOREPLACE))
+    fails_with(errno.EINVAL, lambda: rename(here / "d", here / "a", WHITEOUT | EXCHANGE))
+    rename(here / "d", here / "e", WHITEOUT | NOREPLACE)
+    assert is_whiteout(here / "d") and here.stat().st_nlink == 3
+    rename(here / "e" / "a", here / "a", WHITEOUT)
+    assert (here / "a").read_text() == "a" and is_whiteout(here / "e" / "a")
+    (here / "e" / "a").unlink()
+    (here / "e").rmdir()
+    assert sorted(entry.name for entry in here.iterdir()) == ["a", "d"]
+
+
+@only_root
+def test_everybody_may_leave_a_whiteout_in_a_directory_of_theirs(here: Path) -> None:
+    """As on Ext4: no right to make devices is asked for since Linux 5.8."""
+    os.chown(here, NOBODY, NOBODY)
+    script = (
+        "import ctypes, os, sys\n"
+        "os.chdir(sys.argv[1])\n"
+        "open('a', 'w').close()\n"
+        "print(ctypes.CDLL(None).renameat2(-100, b'a', -100, b'b', 4))\n"
+    )
+    assert as_nobody(script, here) == "0\n"
+    assert is_whiteout(here / "a") and (here / "a").lstat().st_uid == NOBODY
 
 
 def test_a_directory_is_not_moved_into_itself_nor_over_a_full_one(here: Path) -> None:

@@ -156,6 +156,23 @@ pub enum Rename {
     NoReplace,
     /// Exchanges both.
     Exchange,
+    /// Replaces what has the name, and leaves a whiteout: a device of characters with the number 0
+    /// has the old name then. With it a file system that lies over another one hides names of that.
+    Whiteout,
+    /// Leaves a whiteout, and refuses if the name is taken.
+    WhiteoutNoReplace,
+}
+
+impl Rename {
+    /// Whether a name that is taken is refused.
+    pub(crate) fn refuses_taken(self) -> bool {
+        matches!(self, Self::NoReplace | Self::WhiteoutNoReplace)
+    }
+
+    /// Whether the old name stays, as one of a whiteout.
+    pub(crate) fn leaves_whiteout(self) -> bool {
+        matches!(self, Self::Whiteout | Self::WhiteoutNoReplace)
+    }
 }
 
 /// What `fallocate` does.

@@ -20,4 +20,5 @@ mod segments;
 mod shortcuts;
 mod smoke;
 mod tails;
+mod whiteouts;
 mod worn;

@@ -347,6 +347,39 @@ fn known_sequences_survive_every_cut() {
     println!("known: {tally}");
 }
 
+/// Renames that leave a whiteout: to a free name and a taken one, from one directory to another, of
+/// a directory, and back over the whiteout.
+const WHITEOUTS: [&str; 3] = [
+    "mkdir A\ncreate A/foo\nwrite A/foo 0 4196 1\n---\nrename-whiteout A/foo bar\nfsync bar\n\
+     rename-whiteout-noreplace bar A/bar\n",
+    "mkdir A\nmkdir B\ncreate A/foo\ncreate B/foo\nremount\n---\nopen B/foo 1\n\
+     rename-whiteout A/foo B/foo\nrename-whiteout A C\nfsync .\nunlink A\n",
+    "create foo\n---\nrename-whiteout foo bar\nrename-whiteout bar foo\nsync\nunlink bar\n\
+     rename-whiteout foo bar\n",
+];
+
+/// No cut leaves the old name to nobody, nor both names to the file.
+#[test]
+fn renames_that_leave_a_whiteout_survive_every_cut() {
+    let mut tally = Tally::default();
+    let others = [
+        Personality::Ext4Like,
+        Personality::F2fsLike,
+        Personality::NovaLike,
+    ];
+    let others = others.map(|personality| other(personality, small_drive().unwrap(), 1));
+    for campaign in others.into_iter().chain([campaign(1, 1)]) {
+        let lab = campaign.lab().unwrap();
+        for text in WHITEOUTS {
+            let sequence = Sequence::parse(text).unwrap();
+            if let Err(finding) = lab.run(&sequence, &mut tally) {
+                panic!("{}: {finding}", campaign.personality);
+            }
+        }
+    }
+    println!("whiteouts: {tally}");
+}
+
 /// Two tasks make one file durable, the second a little later: it has nothing to write any more,
 /// and waits for the batch of the first. At which moment is found out by trying.
 #[test]

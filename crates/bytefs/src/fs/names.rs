@@ -197,18 +197,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             if is_directory && dir.links >= MOST_LINKS {
                 return Err(FsError::TooManyLinks.into());
             }
-            let (ino, generation) = tx.take_inode(caller.core)?;
-            let mut mode = mode;
-            let mut gid = caller.gid;
-            if dir.mode.permissions & SET_GROUP != 0 {
-                gid = dir.gid;
-                if is_directory {
-                    mode.permissions |= SET_GROUP;
-                }
-            }
-            // What the host knew of an earlier file with this number is of no use.
-            tx.state.drop_node(ino);
-            let mut inode = Inode::new(mode, (caller.uid, gid), generation, caller.now);
+            let (ino, mut inode) = tx.new_inode(caller, &dir, mode)?;
             tx.add_name(parent, &mut dir, name, (ino, mode.kind))?;
             fill(tx, ino, &mut inode)?;
             tx.put_inode(ino, &inode)?;
@@ -310,11 +299,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.purge_rest(rest).await
     }
 
-    /// Moves a name, or exchanges two.
+    /// Moves a name, or exchanges two. A whiteout that it leaves comes in the same batch: no power
+    /// cut leaves the old name to nobody.
     ///
     /// # Errors
     /// There is no such name; what it would replace is of the other kind or a directory that is not
-    /// empty; a directory would come below itself.
+    /// empty; a directory would come below itself; no inode for a whiteout.
     pub async fn rename(
         &self,
         caller: &Caller,
@@ -349,16 +339,16 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     }
                     _ => false,
                 };
-                match (how, target) {
-                    (Rename::Exchange, None) => return Err(FsError::NotFound.into()),
-                    (Rename::NoReplace, Some(_)) => return Err(FsError::Exists.into()),
+                match target {
+                    None if how == Rename::Exchange => return Err(FsError::NotFound.into()),
+                    Some(_) if how.refuses_taken() => return Err(FsError::Exists.into()),
                     _ => {}
                 }
                 if comes_below || other_comes_below {
                     return Err(FsError::Invalid("a directory cannot come below itself").into());
                 }
                 // What lies in a directory cannot take its place.
-                if let Some(other) = target.filter(|_| how == Rename::Replace)
+                if let Some(other) = target.filter(|_| how != Rename::Exchange)
                     && other.kind == FileKind::Directory
                     && tx.is_above(other.ino, from)?
                 {
@@ -373,7 +363,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     }
                     (_, target) => {
                         let names = ((from, name), (to, new_name));
-                        tx.move_name(names, &source, target.as_ref(), caller.now)
+                        tx.move_name(caller, names, &source, target.as_ref(), how)
                     }
                 }
             })
@@ -543,15 +533,33 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// An inode for a file that is made in a directory. It is to be put afterwards.
+    fn new_inode(&mut self, caller: &Caller, dir: &Inode, mut mode: Mode) -> Done<(Ino, Inode)> {
+        let (ino, generation) = self.take_inode(caller.core)?;
+        let mut gid = caller.gid;
+        if dir.mode.permissions & SET_GROUP != 0 {
+            gid = dir.gid;
+            if mode.kind == FileKind::Directory {
+                mode.permissions |= SET_GROUP;
+            }
+        }
+        // What the host knew of an earlier file with this number is of no use.
+        self.state.drop_node(ino);
+        let inode = Inode::new(mode, (caller.uid, gid), generation, caller.now);
+        Ok((ino, inode))
+    }
+
     /// Removes what a rename replaces, and moves the name.
     fn move_name(
         &mut self,
+        caller: &Caller,
         names: (Place<'_>, Place<'_>),
         source: &Found,
         target: Option<&Found>,
-        now: Timestamp,
+        how: Rename,
     ) -> Done<Option<Ino>> {
         let ((from, name), (to, new_name)) = names;
+        let now = caller.now;
         let is_directory = source.kind == FileKind::Directory;
         let mut rest = None;
         let mut dir = self.directory(to)?;
@@ -585,7 +593,18 @@ impl Tx<'_> {
         // A bucket that was split may have moved it.
         let mut dir = self.directory(from)?;
         let source = self.need_name(from, &dir, name)?;
-        self.remove_name(&mut dir, &source)?;
+        if how.leaves_whiteout() {
+            // As Ext4 makes it: nobody may open it, and 0 is the number of no device.
+            let mode = Mode {
+                kind: FileKind::CharDevice,
+                permissions: 0,
+            };
+            let (ino, inode) = self.new_inode(caller, &dir, mode)?;
+            self.put_inode(ino, &inode)?;
+            self.change_name(&source, ino, mode.kind, name)?;
+        } else {
+            self.remove_name(&mut dir, &source)?;
+        }
         if is_directory {
             dir.links = dir.links.saturating_sub(1);
         }

@@ -153,17 +153,21 @@ pub(super) fn seek(whence: i32, offset: i64) -> Result<(Seek, u64), Errno> {
     Ok((what, at))
 }
 
-/// What `rename` is to do.
+/// What `rename` is to do. Whether the caller may make a whiteout the kernel has judged: since 5.8
+/// everybody may, before it who may make devices.
 pub(super) fn rename(flags: RenameFlags) -> Result<Rename, Errno> {
-    if flags.is_empty() {
-        Ok(Rename::Replace)
-    } else if flags == RenameFlags::RENAME_NOREPLACE {
-        Ok(Rename::NoReplace)
-    } else if flags == RenameFlags::RENAME_EXCHANGE {
-        Ok(Rename::Exchange)
-    } else {
-        Err(Errno::EINVAL)
-    }
+    let (none, kept) = (RenameFlags::empty(), RenameFlags::RENAME_NOREPLACE);
+    let whiteout = RenameFlags::RENAME_WHITEOUT;
+    [
+        (none, Rename::Replace),
+        (kept, Rename::NoReplace),
+        (RenameFlags::RENAME_EXCHANGE, Rename::Exchange),
+        (whiteout, Rename::Whiteout),
+        (whiteout | kept, Rename::WhiteoutNoReplace),
+    ]
+    .iter()
+    .find_map(|(known, how)| (*known == flags).then_some(*how))
+    .ok_or(Errno::EINVAL)
 }
 
 /// What `fallocate` is to do.
@@ -211,8 +215,16 @@ mod tests {
             assert!(allocate(mode).is_err(), "{mode}");
         }
         assert_eq!(rename(RenameFlags::empty()).ok(), Some(Rename::Replace));
-        assert!(rename(RenameFlags::RENAME_WHITEOUT).is_err());
-        assert!(rename(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_NOREPLACE).is_err());
+        let (kept, exchange) = (RenameFlags::RENAME_NOREPLACE, RenameFlags::RENAME_EXCHANGE);
+        let whiteout = RenameFlags::RENAME_WHITEOUT;
+        assert_eq!(rename(whiteout).ok(), Some(Rename::Whiteout));
+        assert_eq!(
+            rename(whiteout | kept).ok(),
+            Some(Rename::WhiteoutNoReplace)
+        );
+        for flags in [exchange | kept, exchange | whiteout, RenameFlags::all()] {
+            assert!(rename(flags).is_err(), "{flags:?}");
+        }
     }
 
     #[test]

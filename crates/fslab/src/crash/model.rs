@@ -97,7 +97,14 @@ impl Model {
             Op::Mkfifo(path) => self.make(path, FileKind::Fifo, FILE_PERMISSIONS, ""),
             Op::Symlink { target, path } => self.make(path, FileKind::Symlink, 0o777, target),
             Op::Link { from, to } => self.link(from, to),
-            Op::Rename { from, to, how } => self.rename(from, to, *how),
+            Op::Rename { from, to, how } => self.rename(from, to, *how).and_then(|is_moved| {
+                let leaves = matches!(how, Rename::Whiteout | Rename::WhiteoutNoReplace);
+                match is_moved && leaves {
+                    // A whiteout, which nobody may open.
+                    true => self.make(from, FileKind::CharDevice, 0, ""),
+                    false => Ok(()),
+                }
+            }),
             Op::Unlink(path) => self.unlink(path),
             Op::Rmdir(path) => self.rmdir(path),
             Op::Open(path, number) => self.open(path, *number),
@@ -333,12 +340,13 @@ impl Model {
         }
     }
 
-    fn rename(&mut self, from: &str, to: &str, how: Rename) -> Result<(), i32> {
+    /// Whether the old name is free then: it is not of two names of one file, or if others have it.
+    fn rename(&mut self, from: &str, to: &str, how: Rename) -> Result<bool, i32> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let moved = self.entry(from.directory, from.name)?.ok_or(ENOENT)?;
         let other = self.entry(to.directory, to.name)?;
         match (how, other) {
-            (Rename::NoReplace, Some(_)) => return Err(EEXIST),
+            (Rename::NoReplace | Rename::WhiteoutNoReplace, Some(_)) => return Err(EEXIST),
             (Rename::Exchange, None) => return Err(ENOENT),
             _ => {}
         }
@@ -350,7 +358,7 @@ impl Model {
         let Some(other) = other else {
             self.take(&from, moves_directory);
             self.put(&to, moved, moves_directory);
-            return Ok(());
+            return Ok(true);
         };
         if self.is_within(from.directory, other) {
             return Err(if how == Rename::Exchange {
@@ -360,7 +368,7 @@ impl Model {
             });
         }
         if other == moved {
-            return Ok(());
+            return Ok(false);
         }
         let meets_directory = is_directory(other);
         if how == Rename::Exchange {
@@ -368,7 +376,7 @@ impl Model {
             self.take(&to, meets_directory);
             self.put(&to, moved, moves_directory);
             self.put(&from, other, meets_directory);
-            return Ok(());
+            return Ok(false);
         }
         match (moves_directory, meets_directory) {
             (true, false) => return Err(ENOTDIR),
@@ -382,7 +390,7 @@ impl Model {
         self.forget(other);
         self.take(&from, moves_directory);
         self.put(&to, moved, moves_directory);
-        Ok(())
+        Ok(true)
     }
 
     /// Whether a directory is `above`, or lies below it.
@@ -560,14 +568,22 @@ mod tests {
              rename-noreplace foo B/bar = 17\nrename-exchange foo no = 2\n\
              rename-exchange A A/C = 22\nrename-exchange A/C A = 22\n\
              rename A/C B/C\nrename-exchange A B/C\nrename-exchange foo B\n\
-             link B bar\nrename B bar\nunlink B",
+             link B bar\nrename B bar\nrename-whiteout B bar\nunlink B\n\
+             rename-whiteout-noreplace bar foo/bar = 17\nrename-whiteout foo/bar foo/baz\n\
+             rename-whiteout-noreplace bar D\nrename-whiteout D bar\nrename-whiteout A E\n\
+             unlink D",
         );
-        let names = [".", "A", "bar", "foo", "foo/C", "foo/bar"];
+        let names = [".", "A", "E", "bar", "foo", "foo/C", "foo/bar", "foo/baz"];
         assert_eq!(paths(&model), names);
         let tree = model.tree();
+        for path in ["A", "foo/bar"] {
+            let meta = &tree.0[path].meta;
+            let (kind, device) = (FileKind::CharDevice, 0);
+            assert_eq!((meta.kind, meta.rdev, meta.links), (kind, device, 1));
+        }
         assert_eq!(tree.0["."].meta.links, 4);
         assert_eq!(tree.0["foo"].meta.links, 3);
-        assert_eq!(tree.0["A"].meta.links, 2);
+        assert_eq!(tree.0["E"].meta.links, 2);
     }
 
     #[test]

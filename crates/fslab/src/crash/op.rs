@@ -131,10 +131,12 @@ impl fmt::Display for File {
     }
 }
 
-const RENAMES: [(Rename, &str); 3] = [
+const RENAMES: [(Rename, &str); 5] = [
     (Rename::Replace, "rename"),
     (Rename::NoReplace, "rename-noreplace"),
     (Rename::Exchange, "rename-exchange"),
+    (Rename::Whiteout, "rename-whiteout"),
+    (Rename::WhiteoutNoReplace, "rename-whiteout-noreplace"),
 ];
 const ALLOCATES: [(Allocate, &str); 5] = [
     (Allocate::Grow, "grow"),
@@ -380,6 +382,7 @@ mod tests {
     fn what_is_printed_is_read() {
         let text = "create foo\nmkdir A/C\nmkfifo p\nsymlink A/foo bar\nlink foo A/bar\nlink %1 bar\n\
                     rename A/foo B/bar\nrename-noreplace foo bar\nrename-exchange A B\n\
+                    rename-whiteout foo bar\nrename-whiteout-noreplace A/foo bar\n\
                     unlink foo\nrmdir A/C\nopen foo 1\nclose 1\nwrite foo end 64 7\n\
                     write %1 4096 8192 7 direct sync\ntruncate foo 100\n\
                     fallocate foo punch 4096 4096\nsetxattr foo user.a 30 1\n\

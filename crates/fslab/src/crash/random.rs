@@ -28,8 +28,13 @@ pub fn op(word: u64, mark: u32) -> Op {
         10..=13 => Op::Rename {
             from: path(stream),
             to: path(stream),
-            how: [Rename::Replace, Rename::NoReplace, Rename::Exchange]
-                [(stream.below(5) as usize).saturating_sub(2)],
+            how: [
+                Rename::Replace,
+                Rename::NoReplace,
+                Rename::Exchange,
+                Rename::Whiteout,
+                Rename::WhiteoutNoReplace,
+            ][(stream.below(7) as usize).saturating_sub(2)],
         },
         14..=15 => Op::Unlink(path(stream)),
         16 => Op::Rmdir(path(stream)),

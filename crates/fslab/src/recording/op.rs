@@ -164,6 +164,8 @@ pub enum How {
     Replace,
     NoReplace,
     Exchange,
+    Whiteout,
+    WhiteoutNoReplace,
 }
 
 /// What becomes of a range.
@@ -203,6 +205,8 @@ impl From<How> for Rename {
             How::Replace => Self::Replace,
             How::NoReplace => Self::NoReplace,
             How::Exchange => Self::Exchange,
+            How::Whiteout => Self::Whiteout,
+            How::WhiteoutNoReplace => Self::WhiteoutNoReplace,
         }
     }
 }
@@ -303,6 +307,8 @@ impl Op {
                     Rename::Replace => How::Replace,
                     Rename::NoReplace => How::NoReplace,
                     Rename::Exchange => How::Exchange,
+                    Rename::Whiteout => How::Whiteout,
+                    Rename::WhiteoutNoReplace => How::WhiteoutNoReplace,
                 },
             },
             Asked::Open { ino } => Self::Open { ino: ino.0 },
