@@ -192,6 +192,20 @@ def test_attributes_come_and_go_with_their_sizes(here: Path) -> None:
     assert sorted(os.listxattr(file)) == ["user.empty", "user.one"]
 
 
+@only_root
+def test_names_of_trusted_attributes_are_shown_to_root_alone(here: Path) -> None:
+    file = here / "f"
+    file.touch(0o666)
+    here.chmod(0o755)
+    for name in ("trusted.a", "user.b", "security.c"):
+        os.setxattr(file, name, b"value")
+    assert sorted(os.listxattr(file)) == ["security.c", "trusted.a", "user.b"]
+    script = "import os, sys; print(sorted(os.listxattr(sys.argv[1])))"
+    assert as_nobody(script, file) == "['security.c', 'user.b']\n"
+    script = "import os, sys; os.getxattr(sys.argv[1], 'trusted.a')"
+    assert "No data available" in as_nobody(script, file), "as on Ext4: it is not there for them"
+
+
 def test_holes_are_found_and_read_as_zeroes(here: Path) -> None:
     fd = os.open(here / "f", os.O_RDWR | os.O_CREAT)
     far = 1 << 40

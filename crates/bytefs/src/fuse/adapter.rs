@@ -6,7 +6,7 @@
 
 use super::answers::{
     DIRECT, FOR_EVER, NEVER, PLAIN, answer, answer_attributes, answer_entry, answer_written,
-    answer_xattr, how_to_set, is_known, kept, manner, real,
+    answer_xattr, how_to_set, is_known, kept, manner, real, seen_by,
 };
 use super::below::Below;
 use super::convert::{
@@ -584,7 +584,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Filesystem for Adapter<D> {
             Ok(ino) => self.share.run(async |fs| fs.list_xattr(ino).await),
             Err(_) => Ok(Vec::new()),
         };
-        answer_xattr(reply, found, room);
+        let seen = found.map(|names| seen_by(request.uid(), names));
+        answer_xattr(reply, seen, room);
     }
 
     fn removexattr(&self, request: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {

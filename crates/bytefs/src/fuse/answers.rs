@@ -94,6 +94,17 @@ pub(super) fn is_known(name: &OsStr) -> bool {
         || name == acl::DEFAULT
 }
 
+/// The names of attributes that who asks may see, each with a zero behind it. Ext4 keeps `trusted.`
+/// from everybody without CAP_SYS_ADMIN; FUSE tells no capabilities, so that root stands for it.
+pub(super) fn seen_by(uid: u32, names: Vec<u8>) -> Vec<u8> {
+    if uid == 0 {
+        return names;
+    }
+    let each = names.split_inclusive(|byte| *byte == 0);
+    let seen = each.filter(|name| !name.starts_with(b"trusted."));
+    seen.flatten().copied().collect()
+}
+
 /// How the kernel treats an open file. Past the page cache if the program asked for it; nothing is
 /// to be heard of its closing.
 ///
@@ -113,6 +124,16 @@ pub(super) fn manner(flags: OpenFlags, kernel_decides: bool) -> (FileHandle, Fop
 mod tests {
     use super::*;
     use crate::Timestamp;
+
+    #[test]
+    fn root_alone_sees_names_of_trusted_attributes() {
+        let names = b"user.a\0trusted.b\0security.c\0trusted.d\0user.trusted.e\0".to_vec();
+        assert_eq!(seen_by(0, names.clone()), names);
+        let seen = b"user.a\0security.c\0user.trusted.e\0";
+        assert_eq!(seen_by(1000, names), seen);
+        assert!(seen_by(1, b"trusted.only\0".to_vec()).is_empty());
+        assert!(seen_by(1, Vec::new()).is_empty());
+    }
 
     #[test]
     fn the_kernel_asks_again_for_files_that_lose_bits_by_a_write() {
