@@ -57,7 +57,7 @@ pub(super) fn generation(attr: &Attr) -> Generation {
     Generation(attr.generation.into())
 }
 
-/// Who asks. Threads that hear the kernel stand for cores: two that make files at once take blocks
+/// Who asks. Threads that hear the kernel stand for cores: two that make files at once take inodes
 /// from different groups.
 pub(super) fn caller(request: &Request) -> Caller {
     thread_local! {
