@@ -48,11 +48,19 @@ def _lead(paper: Paper, results: Results) -> str:
     if paper.published is None:
         return paper.lead(of)
     sizes = "the paper's sizes" if of.shrink == 1 else f"sizes {of.shrink} times smaller"
+    published = (
+        "Where something was published it stands behind ours: ours / published. The means of a "
+        "metric are over one set of workloads, those without a hole."
+    )
+    if not of.machine:
+        return (
+            f"Loads of file systems in virtual time ({sizes}), fidelity {of.fidelity}; the same "
+            f"command gives the same numbers. {published}"
+        )
     return (
-        f"Machine {of.machine} ({sizes}), fidelity {of.fidelity}, mode {of.mode}. Where something "
-        "was published it stands behind ours: ours / published. The means of a metric are over one "
-        "set of workloads, those without a hole. Threads interleave anew in every capture that is "
-        "made, so captures made again give other numbers, near these."
+        f"Machine {of.machine} ({sizes}), fidelity {of.fidelity}, mode {of.mode}. {published} "
+        "Threads interleave anew in every capture that is made, so captures made again give other "
+        "numbers, near these."
     )
 
 
