@@ -20,6 +20,9 @@ _DB_BENCH = re.compile(
     r"(?P<seconds>[0-9.]+) seconds (?P<operations>[0-9]+) operations;",
     re.MULTILINE,
 )
+_FOUND = re.compile(r"\(.*\breads (?P<found>\d+) in (?P<wanted>\d+) found")
+_MIXED = re.compile(r"\( Gets:\d+ Puts:(?P<writes>\d+) Seek:\d+,")
+_UPDATED = re.compile(r"\( updates:(?P<writes>\d+) found:(?P<found>\d+)\)")
 _DONE = re.compile(r"thread \d+: \(\d+,(\d+)\) ops")
 _WAL_RECORD = re.compile(r"^(\d+),(\d+),\d+,\d+,", re.MULTILINE)
 _KEYS = re.compile(r"^Keys in range: (\d+)$", re.MULTILINE)
@@ -75,6 +78,30 @@ def db_bench(text: str) -> Ran:
 def db_bench_done(text: str) -> int:
     """The operations that a db_bench with `--stats_interval` said it had done; 0 if none."""
     return max((int(count) for count in _DONE.findall(text)), default=0)
+
+
+def db_bench_writes(text: str) -> int:
+    """What `mixgraph` or `updaterandom` wrote."""
+    found = _MIXED.search(text) or _UPDATED.search(text)
+    if found is None:
+        raise _unknown("db_bench", text)
+    return int(found["writes"])
+
+
+def db_bench_found(text: str) -> tuple[int, int]:
+    """How many records `mixgraph` or `updaterandom` looked for, and how many were there."""
+    if (updated := _UPDATED.search(text)) is not None:
+        return int(updated["writes"]), int(updated["found"])
+    if (mixed := _FOUND.search(text)) is None:
+        raise _unknown("db_bench", text)
+    return int(mixed["wanted"]), int(mixed["found"])
+
+
+def last_write(text: str) -> int:
+    """The number of the last write that `ldb dump_wal` lists, raising as `wal_records`; 0 if it
+    lists none."""
+    wal_records(text)
+    return max((int(row[1]) + int(row[2]) - 1 for row in _WAL_RECORD.finditer(text)), default=0)
 
 
 def wal_records(text: str) -> int:
