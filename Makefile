@@ -1,6 +1,7 @@
 # Each target is a script or one command of cargo, pytest or entresol. Start with `make demo`.
-.PHONY: build core command demo figures reproduction reproduction-full-size test bench nbd-bench nvme-bench bench-dax lint planted-bugs crashlab \
-	fs-crashlab killlab mount-killlab endurance e2e posix fuzz wheel clean
+.PHONY: build core command demo figures reproduction reproduction-full-size test bench nbd-bench \
+	nvme-bench bench-dax bench-personalities lint planted-bugs crashlab fs-crashlab killlab \
+	mount-killlab endurance e2e posix fuzz wheel clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -56,6 +57,10 @@ nvme-bench: ## 4 KiB random reads over TCP: our NVMe target beside our NBD serve
 bench-dax: build ## databases with transparent DAX on a mount; OPTIONS="--quick" for some cases
 	@scripts/setup databases
 	.venv/bin/entresol bench dax $(OPTIONS)
+
+bench-personalities: build ## RocksDB and SQLite on a mount of each personality; OPTIONS="--rounds 3"
+	@scripts/setup databases
+	.venv/bin/entresol bench personalities $(OPTIONS)
 
 SECONDS_EACH ?= 60
 fuzz: ## libFuzzer on every format, SECONDS_EACH; TARGETS="captures nbd" for some

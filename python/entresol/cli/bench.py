@@ -5,16 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from entresol import units
+from entresol import core, units
 from entresol.atomic import OutputDirectory
 from entresol.cli.mount import DAX_MODES
-from entresol.databases import cases, replaying, result, runs
+from entresol.databases import cases, personalities, replaying, result, runs
 from entresol.errors import UserError
 from entresol.summary import to_text
 from entresol.terminal import say
@@ -23,6 +25,7 @@ FLUSH = "1ms"
 SWEPT = ("0.1ms", "3.5ms")
 RECORDINGS = 3
 REPEATS, QUICK_REPEATS, QUICK_SWEPT = 5, 3, 1
+ROUNDS = 5
 
 KNOWN_TYPES = tuple(
     kind
@@ -42,6 +45,7 @@ def register(parent: typer.Typer) -> None:
     """Adds the commands."""
     app.command("dax")(dax)
     app.command("dax-replay")(dax_replay)
+    app.command("personalities")(on_personalities)
     parent.add_typer(app, name="bench")
 
 
@@ -129,13 +133,8 @@ def dax(
         only_record,
     )
     plan = replace(plan, swept=tuple(span for span in plan.swept if span != plan.flush))
-    if work is not None and not work.is_dir():
-        raise UserError(f"--work {work}: is no directory.")
-    with (
-        OutputDirectory(output) as results,
-        tempfile.TemporaryDirectory(prefix="entresol-dax-", dir=work and work.resolve()) as place,
-    ):
-        outcome = runs.bench(plan, Path(place), say)
+    with _workplace(work) as place, OutputDirectory(output) as results:
+        outcome = runs.bench(plan, place, say)
         for path, told in outcome.recordings:
             shutil.copyfile(path, results.file(told["file"]))
         found = result.summary(plan, outcome)
@@ -168,6 +167,68 @@ def dax_replay(
         results.write("replay.md", text)
         results.commit()
     sys.stdout.write(text)
+
+
+def on_personalities(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="For results.json and table.md.")
+    ] = Path("bench-personalities"),
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--personalities",
+            metavar="NAME,…",
+            help=f"Of those of mkfs; {personalities.BASE} comes along. All if left out.",
+        ),
+    ] = None,
+    loads: Annotated[
+        str | None,
+        typer.Option("--loads", metavar="NAME,…", help="As rocksdb-a, sqlite-wal; else all."),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", min=1, help="With pace; one without follows.")
+    ] = ROUNDS,
+    operations: Annotated[
+        int | None,
+        typer.Option("--operations", metavar="N", min=1, help="Of each run, at most."),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", metavar="DIR", help="Where drives are made, and thrown away."),
+    ] = None,
+) -> None:
+    """Run RocksDB and SQLite on a mount of each personality, and check their data.
+
+    RocksDB's loads stand for YCSB's A to F. Each run has a new drive and mount; programs wait for
+    the device's time. Ratios are over ext4-like.
+    """
+    kinds = cases.chosen(names, core.fs_personalities(), "--personalities")
+    known = {load.name: load for load in personalities.loads()}
+    chosen = cases.chosen(loads, tuple(known), "--loads")
+    plan = personalities.Plan(
+        tuple(known[name] for name in chosen),
+        tuple(dict.fromkeys((*kinds, personalities.BASE))),
+        rounds,
+        operations,
+    )
+    with _workplace(work) as place, OutputDirectory(output) as results:
+        found = personalities.summary(plan, personalities.bench(plan, place, say))
+        text = personalities.page(found)
+        results.write("results.json", to_text(found))
+        results.write("table.md", text)
+        results.commit()
+    sys.stdout.write(text)
+
+
+@contextmanager
+def _workplace(work: Path | None) -> Iterator[Path]:
+    """An empty directory, in one that is named or where the system has them."""
+    if work is not None and not work.is_dir():
+        raise UserError(f"--work {work}: is no directory.")
+    with tempfile.TemporaryDirectory(
+        prefix="entresol-bench-", dir=work and work.resolve()
+    ) as place:
+        yield Path(place)
 
 
 def _at_most(case: cases.Case, operations: int) -> cases.Case:

@@ -33,16 +33,16 @@ LOOKUPS = 501
 ATTRIBUTE = "user.entresol.dax"
 
 
-def require(work: Path) -> None:
+def require(work: Path, room: int = FREE) -> None:
     """Raises `UserError` where nothing can be mounted, or nothing be kept."""
     if not Path("/dev/fuse").exists():
         raise UserError("/dev/fuse is not there: databases need a mount; see entresol doctor.")
     if os.geteuid() != 0 and shutil.which("fusermount3") is None:
         raise UserError("fusermount3 is not there: others than root mount with it; install fuse3.")
     free = shutil.disk_usage(work).free
-    if free < FREE:
+    if free < room:
         raise UserError(
-            f"{work}: has {free >> 20} MiB free, and copies of drives take up to {FREE >> 20} MiB; "
+            f"{work}: has {free >> 20} MiB free, and copies of drives take up to {room >> 20} MiB; "
             "make room, or name another directory with --work."
         )
 
@@ -51,8 +51,13 @@ def make(image: Path, flush: str) -> None:
     """Makes a drive with persistent memory, whose flush costs so much, and a file system on it."""
     settings = (SIZE, f"device.pmem={PMEM}", f"ssd.flush_cost={flush}")
     core.device_create(image, PRESET, (), settings)
+    make_file_system(image, PERSONALITY)
+
+
+def make_file_system(image: Path, personality: str) -> None:
+    """Makes an empty one on a drive."""
     core.fs_make(image, {
-        "personality": PERSONALITY, "inodes": 65_536, "uuid": uuid.uuid4().hex,
+        "personality": personality, "inodes": 65_536, "uuid": uuid.uuid4().hex,
         "now_ns": time.time_ns(), "uid": os.getuid(), "gid": os.getgid(), "force": False,
     })  # fmt: skip
 

@@ -104,7 +104,7 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
     databases = {name: KINDS[name](work) for name in names}
     for database in databases.values():
         database.require()
-    outcome = Outcome(machine=_machine())
+    outcome = Outcome(machine=machine())
     outcome.versions = {name: each.versions() for name, each in databases.items()}
     begun, total = time.monotonic(), sum(1 for _ in _steps(plan))
     took: Counter[str] = Counter()
@@ -365,7 +365,8 @@ def asks(kind: str) -> Ask:
     return drive.ask_for if kind == cases.EXPLICIT else drive.look_at
 
 
-def _machine() -> Json:
+def machine() -> Json:
+    """What a result was measured on."""
     return {
         "kernel": platform.release(),
         "processor": _processor(),
