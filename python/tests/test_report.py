@@ -107,6 +107,7 @@ def test_the_reading_is_computed_from_the_numbers() -> None:
     assert "4.0 times as fast as base-cssd" in text
     assert "a factor of 2.0" in text
     assert "Together they give 4.00×, less than their product (8.00×)" in text
+    assert "<code>--design skybyte-full</code> halves and doubles each such value" in text
 
 
 def test_the_reading_says_nothing_about_designs_that_did_not_run() -> None:
@@ -114,6 +115,7 @@ def test_the_reading_says_nothing_about_designs_that_did_not_run() -> None:
     summary["runs"] = [run for run in summary["runs"] if run["design"] == "skybyte-c"]
     text = reading.paragraph(panels(summary)[0])
     assert "base-cssd" not in text and "dram-only" not in text
+    assert "assumptions" not in text
     structure(render(summary))
 
 

@@ -29,6 +29,7 @@ def paragraph(panel: Panel) -> str:
         _bound(panel, best),
         _bottlenecks(panel, best),
         _writes(panel, best),
+        _hangs_on(panel, best),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -202,6 +203,16 @@ def why_dram_is_ahead(panel: Panel, parts_of: Callable[[Run], Mapping[str, float
 def _largest_shares(parts: Mapping[str, float]) -> str:
     order = sorted(parts.items(), key=lambda part: -part[1])
     return ", ".join(f"{quantity.percent(share)} {name}" for name, share in order[:2] if share)
+
+
+def _hangs_on(panel: Panel, best: Run) -> str:
+    if panel.reference.design != BASE or best.design in (BASE, IDEAL):
+        return ""
+    return (
+        "Some of what this comparison stands on no paper gives: <code>entresol assumptions</code> "
+        f"with this capture and <code>--design {escape(best.design)}</code> halves and doubles "
+        "each such value, turns on what the papers leave open, and says first what overturns it."
+    )
 
 
 def facts(panel: Panel) -> str:
