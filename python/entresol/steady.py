@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,6 +130,8 @@ def misses_of(wanted: Study, capture: Capture, plan: Plan, store: Path, say: Say
                     atomic.move(temporary, path)
                 finally:
                     temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                os.utime(path)
     except OSError as error:
         raise UserError(f"{place}: cannot be written: {error.strerror}.") from error
     return path
@@ -161,6 +164,8 @@ class _Kept:
             found = json.loads(path.read_bytes())
         except (OSError, ValueError):
             return None
+        with suppress(OSError):  # It was of use: `results gc` looks at that.
+            os.utime(path)
         return found if isinstance(found, dict) else None
 
     def _found(self, path: Path) -> Json:

@@ -177,6 +177,27 @@ def test_clearing_says_first_and_does_when_told(
     assert kept.list_keys() == sorted(made[1:])
 
 
+def test_clearing_by_age_takes_loads_windows_and_misses_too(
+    entresol_command: Entresol, made: list[str], kept: Store
+) -> None:
+    directory = kept.root.parent
+    names = ("file-systems/results/ab/abc.json", "steady/a.json", "steady/b.json",
+             "misses/a.misses")  # fmt: skip
+    files = [directory / name for name in names]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    for path in (files[0], files[1], files[3]):
+        os.utime(path, (time.time() - 40 * DAY,) * 2)
+    said = entresol_command("results", "gc", "--older", "30d").out
+    assert "would remove 0 of 3 results" in said
+    assert "and 3 of 4 files of loads, steady windows and misses" in said
+    assert all(path.exists() for path in files)
+    assert entresol_command("results", "gc", "--older", "30d", "--delete").code == 0
+    assert [path.exists() for path in files] == [False, False, True, False]
+    assert kept.list_keys() == sorted(made)
+
+
 def test_clearing_to_a_size_keeps_the_last_used(
     entresol_command: Entresol, made: list[str], kept: Store
 ) -> None:

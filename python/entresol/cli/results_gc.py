@@ -11,7 +11,7 @@ from entresol import quantity, units
 from entresol.choices import Captures
 from entresol.cli.options import StoreOption
 from entresol.errors import UserError
-from entresol.store import clear_captures, clear_results, location, search
+from entresol.store import clear_captures, clear_others, clear_results, location, search
 from entresol.store.result_store import Store
 
 
@@ -42,6 +42,8 @@ def gc_command(
 ) -> None:
     """Remove results not used for a time, of other builds, beyond a size; or captures.
 
+    --older is of results of captures, of loads of file systems and of windows in the steady state,
+    and of files of misses; the other options of results of captures alone.
     Without --delete it only says what it would remove. It never removes what is being made or was
     used since a command began that is still at work; captures used within an hour only if --older
     says so.
@@ -71,6 +73,13 @@ def _results(
     rest = [_files(planned.litter, "never finished")] if planned.litter else []
     rest += [_files(planned.damaged, "damaged")] if planned.damaged or damaged else []
     spared = f"spared {planned.spared} that a command at work may need" if planned.spared else ""
+    if older is not None and not other_core:
+        others = clear_others.plan(kept, units.seconds_of(older, "--older"))
+        if delete:
+            clear_others.remove(others)
+        if others.total:
+            rest.append(f"{len(others.files)} of {others.total} files of loads, steady windows and "
+                        f"misses, {quantity.size(others.size)}")  # fmt: skip
     count = f"{len(planned.items)} of {planned.total} results"
     return _said(count, planned.size, planned.total_size, rest, spared, delete)
 
