@@ -104,6 +104,9 @@ def scheduler_wants(settings: Settings) -> list[Want]:
     return [_scheduler(settings, name, key) for name in settings.workloads for key, _ in SCHEDULERS]
 
 
+_PARTS = ("memory_bound", "compute_bound", "switch", "idle")
+
+
 def schedulers(results: Results) -> polars.DataFrame:
     """Figure 10: execution time over that with round robin, and what the cores did in it."""
     rows = Rows()
@@ -114,13 +117,13 @@ def schedulers(results: Results) -> polars.DataFrame:
             time = quotient(results.time(item), first)
             rows.add(name, "skybyte-full", "normalised_time", time, None, key)
             parts = {part: results.number(item, "cores", f"{part}_ps")
-                     for part in ("memory_bound", "compute_bound", "switch", "idle")}  # fmt: skip
+                     for part in _PARTS}  # fmt: skip
             whole = sum(value or 0 for value in parts.values())
             for part, value in parts.items():
                 share = quotient(value, whole)
                 height = None if share is None or time is None else share * time
                 rows.add(name, "skybyte-full", part, height, None, key)
-    return rows.frame(means=(frames.GEOMETRIC, frames.ARITHMETIC))
+    return rows.frame(means=(frames.GEOMETRIC, frames.ARITHMETIC), parts=_PARTS)
 
 
 def draw_schedulers(frame: polars.DataFrame) -> Figure:
