@@ -209,7 +209,7 @@ def _hangs_on(panel: Panel, best: Run) -> str:
     if panel.reference.design != BASE or best.design in (BASE, IDEAL):
         return ""
     return (
-        "Some of what this comparison stands on no paper gives: <code>entresol assumptions</code> "
+        "Some values behind this comparison are in no paper: <code>entresol assumptions</code> "
         f"with this capture and <code>--design {escape(best.design)}</code> halves and doubles "
         "each such value, turns on what the papers leave open, and says first what overturns it."
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from entresol.errors import Failed
+from entresol.store.clear_results import unlink
 from entresol.store.result_store import Store
 
 PLACES = ("file-systems/results/??/*.json", "steady/*.json", "misses/*.misses")
@@ -50,7 +50,4 @@ def _every(directory: Path) -> Iterator[tuple[Path, float, int]]:
 def remove(planned: Plan) -> None:
     """Removes what was planned. Raises `Failed`."""
     for path in planned.files:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise Failed(f"{path}: cannot be removed: {error.strerror}.") from error
+        unlink(path)

@@ -67,19 +67,20 @@ def remove(kept: Store, planned: Plan) -> None:
     for path in planned.damaged:
         _remove_damaged(path)
     for path in [*planned.litter, *(kept.path(item.entry.key) for item in planned.items)]:
-        _unlink(path)
+        unlink(path)
 
 
 def _remove_damaged(path: Path) -> None:
     try:
         result_store.read(path)
     except result_store.DamagedError:
-        _unlink(path)
+        unlink(path)
     except OSError:
         return  # It is gone.
 
 
-def _unlink(path: Path) -> None:
+def unlink(path: Path) -> None:
+    """Removes a file, if it is there. Raises `Failed`."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
