@@ -5,8 +5,10 @@ use bytefs::{
     Allocate, Caller, FormatOptions, FsError, Ino, MountOptions, Personality, SetAttr, SetXattr,
     Timestamp, WriteOptions, check,
 };
-use device::Ram;
+use device::config::Layer;
+use device::{DeviceConfig, Pace, Ram, RealDevice};
 use port::{AnyDevice, block_on};
+use std::sync::Arc;
 use units::Bytes;
 
 const CALLER: Caller = Caller {
@@ -75,6 +77,48 @@ async fn leave(fs: &Fs, blocks: u64) {
         }
         at += more.min(64);
     }
+}
+
+/// The last free blocks are those that were made ready for metadata, more of them than a transaction
+/// has lines for. They take whole pages all the same.
+#[test]
+fn the_last_blocks_are_more_than_a_transaction_takes_by_lines() {
+    let sets = [
+        "nand.channels=2",
+        "nand.chips_per_channel=1",
+        "nand.blocks_per_plane=128",
+        "nand.pages_per_block=128",
+        "ssd.log.size=512KiB",
+        "ssd.log.tx_log=16KiB",
+        "ssd.dram=4MiB",
+    ];
+    let layers = sets.map(|set| Layer::assignment(set).unwrap());
+    let config = DeviceConfig::of_preset("bytefs", &layers).unwrap();
+    let device = Arc::new(RealDevice::in_memory(&config, Pace::None).unwrap());
+    device.block_on(async {
+        let options = FormatOptions {
+            inodes: Some(512),
+            ..FormatOptions::new(Personality::ByteFs)
+        };
+        let shared = AnyDevice::new(Arc::clone(&device));
+        Fs::format(&shared, &options).await.unwrap();
+        let fs = mount(shared).await;
+        // Has as many blocks made ready as there are at a time.
+        fs.mkdir(&CALLER, Ino::ROOT, b"first", 0o755).await.unwrap();
+        leave(&fs, 120).await;
+        let last = create(&fs, "last").await;
+        let mut pages = 0;
+        while write(&fs, last, pages, 1).await.is_ok() {
+            pages += 1;
+        }
+        assert!(pages > 64, "{pages}");
+        fs.fsync(last, false).await.unwrap();
+        let seen = fs.read(last, 0, (pages * PAGE) as usize, false).await;
+        assert!(seen.unwrap().iter().all(|byte| *byte == 1));
+        fs.unmount().await.unwrap();
+        let report = check(&fs.into_device(), false).await.unwrap();
+        assert!(report.is_clean(), "{report:?}");
+    });
 }
 
 /// Each page that is written splits an extent.

@@ -583,10 +583,11 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
         let goal = plan.extents.last().filter(|extent| extent.end() == *first);
         let goal = goal.map(|extent| extent.block.0 + extent.count);
         let goal = goal.or_else(|| extents.goal(*first));
-        // Their blocks were reserved, so some may be in the pool of fresh ones.
+        // Their blocks were reserved, so some may be in the pool of fresh ones. They may be more than
+        // a batch has room for by lines.
         let from_pool = || {
-            let block = if by_bytes { None } else { fresh.pop_front() };
-            block.map(|block| block.0..block.0 + 1)
+            let block = fresh.pop_front()?;
+            Some(block.0..block.0 + 1)
         };
         let blocks = space.take_run(goal, ino.0, run as u32).or_else(from_pool);
         let Some(blocks) = blocks else {
@@ -597,7 +598,7 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
         rest = later;
     }
     if !rest.is_empty() {
-        // Their blocks were reserved, so some are in the pool of fresh ones.
+        // Their blocks were reserved, so some will be in the pool of fresh ones.
         plan.sparse.extend(rest.iter().filter_map(|at| {
             let page = pages.get(at)?;
             Some((*at, page.data.clone(), u64::MAX))
