@@ -394,14 +394,20 @@ def trace_format(path: Path, named: str | None) -> str:
     return _core.trace_format(str(path), named)
 
 
-def trace_import(path: Path, destination: Path, reading: ForeignReading) -> list[str]:
-    """Makes a capture from a foreign trace; what had to be assumed. Raises `TraceError`."""
+def trace_import(
+    path: Path, destination: Path, reading: ForeignReading, warms: Path | None = None
+) -> list[str]:
+    """Makes a capture from a foreign trace; what had to be assumed. Raises `TraceError`.
+
+    `warms` are accesses (pinatrace) that come before a MacSim trace and are never measured.
+    """
     return _core.trace_import(
         str(path),
         trace_format(path, reading.format),
         str(destination),
         reading.dependencies,
         reading.slowdown_milli,
+        None if warms is None else str(warms),
     )
 
 

@@ -23,6 +23,7 @@ from entresol.interruption import interruptible
 OURS = "etr"
 TABLE = "csv"
 PARQUET = "parquet"
+MACSIM = "macsim"
 DEFAULT_SLOWDOWN = core.SLOWDOWN_MILLI / 1000
 
 
@@ -79,10 +80,22 @@ def format_of(path: Path, how: ForeignReading) -> str:
     return core.trace_format(path, how.format)
 
 
-def make_capture(path: Path, destination: Path, how: ForeignReading) -> None:
-    """Makes a capture from a foreign trace. Raises `UserError` or `TraceError`."""
-    if format_of(path, how) != PARQUET:
-        interruptible(lambda: core.trace_import(path, destination, how))
+def make_capture(
+    path: Path, destination: Path, how: ForeignReading, warms: Path | None = None
+) -> None:
+    """Makes a capture from a foreign trace. Raises `UserError` or `TraceError`.
+
+    `warms` are accesses (pinatrace) that come before a MacSim trace.
+    """
+    format = format_of(path, how)
+    if warms is not None:
+        _check_exists(warms)
+        if format != MACSIM:
+            raise UserError(
+                f"{path}: is in format {format}, and --warm-with is for {MACSIM}; leave it out."
+            )
+    if format != PARQUET:
+        interruptible(lambda: core.trace_import(path, destination, how, warms))
         return
     # The same name, so that the capture says where it comes from.
     with tempfile.TemporaryDirectory(dir=_workspace()) as folder:

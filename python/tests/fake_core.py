@@ -149,7 +149,12 @@ def trace_format(path: str, named: str | None) -> str:
 
 
 def trace_import(
-    path: str, format: str, destination: str, dependencies: str, slowdown_milli: int
+    path: str,
+    format: str,
+    destination: str,
+    dependencies: str,
+    slowdown_milli: int,
+    warms: str | None,
 ) -> list[str]:
     Path(destination).write_bytes(MAGIC)
     return [f"{path} as {format}: dependencies {dependencies}, slowdown {slowdown_milli}"]

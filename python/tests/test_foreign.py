@@ -50,6 +50,34 @@ def test_a_capture_goes_to_macsim_and_runs_from_there(
     assert 0 < result["runs"][0]["instructions"] <= info["instructions"]
 
 
+def test_a_macsim_trace_is_measured_behind_what_warms_it(
+    entresol_command: Entresol, tmp_path: Path
+) -> None:
+    warms = _exported(entresol_command, tmp_path / "warms", "--format", "pinatrace", "--limit", "1%")
+    rest = ("--format", "macsim", "--skip", "1%", "--limit", "2%")
+    measured = _exported(entresol_command, tmp_path / "measured", *rest)
+    joined = tmp_path / "joined.etr"
+    words = ("trace", "import", str(measured), "--warm-with", str(warms), "-o", str(joined))
+    shown = entresol_command(*words)
+    assert shown.code == 0, shown.err
+    info = json.loads(entresol_command("trace", "info", str(joined), "--json").out)
+    warming = sum(info["provenance"]["warms"])
+    assert "only warm" in shown.out and 0 < warming < info["instructions"]
+    for share, mode in (("0%", "detailed"), ("0%", "fast"), ("50%", "detailed")):
+        options = (*DESIGNS, "--set", f"run.warmup={share}", "--mode", mode)
+        run = json.loads(entresol_command("run", str(joined), *options).out)["runs"][0]
+        assert run["instructions"] + run["warmup_instructions"] == info["instructions"]
+        if share == "0%":
+            assert run["warmup_instructions"] == warming
+        else:
+            half = (info["instructions"] + warming) / 2
+            assert abs(run["warmup_instructions"] - half) <= info["threads"]
+    refused = entresol_command(*words[:2], str(warms), "--format", "pinatrace", *words[3:])
+    assert refused.code == 2 and "--warm-with is for macsim" in refused.err
+    missing = entresol_command(*words[:4], str(tmp_path / "none"), *words[5:])
+    assert missing.code == 2 and f"{tmp_path / 'none'}" in missing.err
+
+
 def test_what_has_no_mark_asks_for_its_name(entresol_command: Entresol, tmp_path: Path) -> None:
     trace = tmp_path / "one.bin"
     record = struct.pack("<QBB2B4B2Q4Q", 0x401000, 0, 0, 10, 0, 3, 0, 0, 0, 0, 0, 0x7000, 0, 0, 0)

@@ -45,8 +45,10 @@ fn trace_format(path: &str, named: Option<&str>) -> PyResult<&'static str> {
     Ok(format.map_err(trace_error)?.name())
 }
 
-/// Makes a capture from a foreign trace at `destination`; the assumptions.
+/// Makes a capture from a foreign trace at `destination`, of MacSim with what warms before it; the
+/// assumptions.
 #[pyfunction]
+#[pyo3(signature = (path, format, destination, dependencies, slowdown_milli, warms))]
 fn trace_import(
     py: Python<'_>,
     path: &str,
@@ -54,6 +56,7 @@ fn trace_import(
     destination: &str,
     dependencies: &str,
     slowdown_milli: u64,
+    warms: Option<&str>,
 ) -> PyResult<Vec<String>> {
     let options = ImportOptions {
         dependencies: match dependencies {
@@ -63,7 +66,11 @@ fn trace_import(
         slowdown_milli,
     };
     let import = || {
-        let imported = foreign::import(Path::new(path), named(format)?, &options)?;
+        let (path, format) = (Path::new(path), named(format)?);
+        let imported = match warms {
+            Some(warms) => foreign::import_warmed(path, Path::new(warms), &options)?,
+            None => foreign::import(path, format, &options)?,
+        };
         let write = std::fs::write(destination, imported.bytes);
         write.map_err(|error| Fault::from(error).of(destination))?;
         Ok(imported.notes)

@@ -141,6 +141,7 @@ fn trace_info(py: Python<'_>, path: &str, blocks: bool) -> PyResult<String> {
             "skip": provenance.skip,
             "limit": provenance.limit,
             "notes": provenance.notes,
+            "warms": provenance.warms,
         },
     })
     .to_string())

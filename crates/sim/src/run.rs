@@ -27,7 +27,7 @@ use host::{FilteredThread, HostLine, PageNumbering, PageNumbers, SimulatedThread
 use inloop::Tape;
 use std::sync::Arc;
 use trace::TraceFile;
-use units::{Bytes, PageSize};
+use units::{Bytes, PageSize, Ratio};
 
 /// What the user asks for.
 #[derive(Clone, Debug)]
@@ -171,6 +171,17 @@ impl Prepared {
         self.guests.iter().flat_map(Guest::counts).collect()
     }
 
+    /// Instructions of each thread up to a share of what of it can be measured.
+    fn up_to(&self, share: Ratio) -> Vec<u64> {
+        let guests = self.guests.iter();
+        guests.flat_map(|guest| guest.up_to(share)).collect()
+    }
+
+    /// Instructions of each thread that warm.
+    fn warm_up(&self) -> Vec<u64> {
+        self.up_to(self.config.run.warmup)
+    }
+
     pub(crate) fn page_count(&self) -> u64 {
         self.guests.iter().map(Guest::page_count).sum()
     }
@@ -232,7 +243,7 @@ impl Prepared {
         };
         let fabric = &mut simulation.fabric;
         fabric.attach(&self.config, self.page_count(), &numbers, source)?;
-        let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
+        let warmed = simulation.warm_up(&self.warm_up(), observe)?;
         let end = simulation.run(observe)?;
         let tape = simulation.fabric.end_in_loop(&self.config)?;
         simulation.audit(end);
@@ -250,7 +261,7 @@ impl Prepared {
         mut simulation: Simulation<S>,
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, SimError> {
-        let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
+        let warmed = simulation.warm_up(&self.warm_up(), observe)?;
         let end = simulation.run(observe)?;
         simulation.audit(end);
         Ok(RunResult::new(self, &simulation, warmed, end))

@@ -20,7 +20,7 @@ use host::{CoreModel, SimulatedThread};
 use inloop::What;
 use nand::Nand;
 use trace::SyncEvent;
-use units::{LineInPage, Lpa, Ratio, Time};
+use units::{LineInPage, Lpa, Time};
 
 /// Instructions of one thread before the next one takes its turn.
 const TURN: u64 = 1_000;
@@ -229,22 +229,18 @@ impl<S: SimulatedThread> Simulation<S> {
 }
 
 impl<S: SimulatedThread + Clone> Simulation<S> {
-    /// Executes the first `share` of each thread's instructions functionally, threads in turn, then
-    /// forgets everything that was counted. With `run.drain_log` what is left is rehearsed.
-    ///
-    /// `instruction_counts` are those of whole threads.
+    /// Executes the first instructions of each thread functionally, so many of each, threads in turn,
+    /// then forgets everything that was counted. With `run.drain_log` what is left is rehearsed.
     ///
     /// # Errors
     /// Interrupted by the observer.
     pub fn warm_up(
         &mut self,
-        share: Ratio,
-        instruction_counts: &[u64],
+        counts: &[u64],
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<u64, SimError> {
-        let mut done = vec![0; instruction_counts.len()];
-        let targets = instruction_counts.iter().map(|count| share.of(*count));
-        self.warm_to(&targets.collect::<Vec<_>>(), &mut done, observe)?;
+        let mut done = vec![0; counts.len()];
+        self.warm_to(counts, &mut done, observe)?;
         self.end_warm_up();
         self.drain_what_is_left(|rehearsal| rehearsal.run(observe).map(drop))?;
         Ok(done.iter().sum())

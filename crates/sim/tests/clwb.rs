@@ -203,9 +203,10 @@ fn every_write_back_is_acknowledged_in_every_design() {
             let settings = ["run.warmup=10%", "cpu.cores=2", pinned];
             let prepared = prepare(&trace, "demo", design, &settings);
             let mut simulation = prepared.start();
-            let counts = [prepared.instruction_count() / 4; 4];
+            let share = prepared.config().run.warmup;
+            let counts = [share.of(prepared.instruction_count() / 4); 4];
             simulation
-                .warm_up(prepared.config().run.warmup, &counts, &mut |_| true)
+                .warm_up(&counts, &mut |_| true)
                 .expect("warm-up ends");
             simulation.run(&mut |_| true).expect("the run ends");
             let end = simulation.drain();

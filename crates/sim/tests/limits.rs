@@ -37,15 +37,14 @@ fn measured(
     settings: &[&str],
 ) -> (Simulation<TracedThread>, Picos, Config) {
     let prepared = prepare(trace, machine, design, settings);
-    let counts: Vec<u64> = trace
+    let half: Vec<u64> = trace
         .threads()
         .iter()
-        .map(|thread| thread.instructions)
+        .map(|thread| thread.instructions / 2)
         .collect();
     let mut simulation = prepared.start();
-    let half = units::Ratio::percent(50);
     simulation
-        .warm_up(half, &counts, &mut |_| true)
+        .warm_up(&half, &mut |_| true)
         .expect("warm-up ends");
     let end = simulation.run(&mut |_| true).expect("the run ends");
     simulation.audit(end);

@@ -226,10 +226,9 @@ fn a_page_that_warm_up_promotes_dirty_is_dirty() {
     ];
     let prepared = prepare(&trace, "demo", "skybyte-wp", &settings);
     let mut simulation = prepared.start();
-    let counts = [trace.threads()[0].instructions];
-    let whole = units::Ratio::percent(100);
+    let whole = [trace.threads()[0].instructions];
     simulation
-        .warm_up(whole, &counts, &mut |_| true)
+        .warm_up(&whole, &mut |_| true)
         .expect("warm-up ends");
     let placement = &mut simulation.fabric.placement;
     assert_eq!(placement.resident_count(), 1);

@@ -387,25 +387,75 @@ pub fn import_source(
     let import = format.row().import.ok_or_else(refuse)?;
     let mut out = Assembler::new();
     let notes = import(source, options, &mut out)?;
-    let executed = (0..out.threads()).map(|n| out.executed(units::ThreadId::from_index(n)));
-    if executed.sum::<u64>() == 0 {
+    if executed(&out).iter().sum::<u64>() == 0 {
         return Err(source.fail("holds no instruction".into()));
     }
+    Ok(imported(out, format, &[source], notes, Vec::new()))
+}
+
+/// Makes a capture from a MacSim trace and from the accesses that warm the device before it, as
+/// SkyByte's artifact has them (`pinatrace`): each thread begins with the accesses of the file of
+/// its number, and what it does there is never measured.
+///
+/// # Errors
+/// As [`import`], and when either holds no instruction.
+pub fn import_warmed(
+    path: &Path,
+    warms: &Path,
+    options: &ImportOptions,
+) -> Result<Imported, TraceError> {
+    let (source, warms) = (Source::path(path), Source::path(warms));
+    let mut out = Assembler::new();
+    let (mut notes, numbers) = pinatrace::import_numbered(&warms, options, &mut out)?;
+    let before = executed(&out);
+    notes.extend(macsim::import_behind(&source, &numbers, &mut out)?);
+    let all = executed(&out);
+    let empty = |source: &Source<'_>| source.fail("holds no instruction".into());
+    if before.iter().sum::<u64>() == 0 {
+        return Err(empty(&warms).into());
+    }
+    if all.iter().sum::<u64>() == before.iter().sum::<u64>() {
+        return Err(empty(&source).into());
+    }
+    Ok(imported(
+        out,
+        Format::Macsim,
+        &[&source, &warms],
+        notes,
+        before,
+    ))
+}
+
+/// Instructions of each thread so far.
+fn executed(out: &Assembler) -> Vec<u64> {
+    let threads = (0..out.threads()).map(units::ThreadId::from_index);
+    threads.map(|thread| out.executed(thread)).collect()
+}
+
+fn imported(
+    out: Assembler,
+    format: Format,
+    sources: &[&Source<'_>],
+    notes: Notes,
+    mut warms: Vec<u64>,
+) -> Imported {
+    if !warms.is_empty() {
+        warms.resize(out.threads(), 0);
+    }
+    let mut command = vec!["import".to_string(), format.name().into()];
+    command.extend(sources.iter().map(|source| source.file_name().into()));
     let provenance = Provenance {
-        command: vec![
-            "import".into(),
-            format.name().into(),
-            source.file_name().into(),
-        ],
+        command,
         recorder: format!("entresol {}", env!("CARGO_PKG_VERSION")),
         notes: notes.clone(),
+        warms,
         ..Provenance::default()
     };
-    Ok(Imported {
+    Imported {
         bytes: out.into_bytes(provenance),
         format,
         notes,
-    })
+    }
 }
 
 /// Writes `trace` in another format to `destination`, which appears whole or not at all.

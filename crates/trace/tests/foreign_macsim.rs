@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trace::TraceFile;
-use trace::foreign::{ExportOptions, Format, ImportOptions, Source, export, import, import_source};
+use trace::foreign::{
+    ExportOptions, Format, ImportOptions, Portion, Source, export, import, import_source,
+    import_warmed,
+};
 
 /// Bytes of a record.
 const RECORD: usize = 80;
@@ -111,4 +114,82 @@ fn registers_beyond_those_that_a_capture_names_are_told() {
         many.contains("2 instructions with more than 4 source or 3"),
         "{many}"
     );
+}
+
+/// What warms and what is measured, of one capture: `share` of each thread and the rest.
+fn parts(file: &TraceFile, name: &str, share: u64) -> (PathBuf, PathBuf) {
+    let share = Portion::Share(units::Ratio::percent(share));
+    let warms = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("macsim-{name}-warms"));
+    drop(std::fs::remove_dir_all(&warms));
+    let options = ExportOptions {
+        limit: Some(share),
+        ..ExportOptions::default()
+    };
+    export(file, Format::Pinatrace, &warms, &options).expect("it can be exported");
+    let options = ExportOptions {
+        skip: share,
+        ..ExportOptions::default()
+    };
+    let (measured, _) = exported(file, name, &options);
+    (warms, measured)
+}
+
+fn instructions(file: &TraceFile) -> Vec<u64> {
+    file.threads().iter().map(|t| t.instructions).collect()
+}
+
+/// The artifact warms its device with one trace and measures another. Joined, each thread does first
+/// what warms, and the capture says how much that is.
+#[test]
+fn what_warms_comes_before_what_is_measured() {
+    let file = capture();
+    let (warms, measured) = parts(&file, "joined", 40);
+    let options = ImportOptions::default();
+    let open = |bytes| TraceFile::from_bytes(bytes, "x").expect("it is good");
+    let joined = open(import_warmed(&measured, &warms, &options).unwrap().bytes);
+    let alone = import(&measured, Format::Macsim, &options).unwrap();
+    let alone = instructions(&open(alone.bytes));
+    let before = import(&warms, Format::Pinatrace, &options).unwrap();
+    let before = instructions(&open(before.bytes));
+    assert_eq!(joined.provenance().warms, before);
+    // A thread that runs already is not started again, for which no system call is made up.
+    let both: Vec<u64> = before.iter().zip(&alone).map(|(a, b)| a + b).collect();
+    let made_up = both[0] - instructions(&joined)[0];
+    assert!(made_up < both.len() as u64, "{made_up}");
+    assert_eq!(instructions(&joined)[1..], both[1..]);
+    let parents = joined.threads().iter().map(|t| t.parent);
+    assert!(parents.skip(1).all(|parent| parent.is_some()));
+}
+
+/// A thread of which nothing warms starts where the list says.
+#[test]
+fn a_thread_without_a_file_that_warms_starts_where_the_list_says() {
+    let file = capture();
+    let (warms, measured) = parts(&file, "lacking", 40);
+    let last = file.threads().len() - 1;
+    let text = std::fs::read(warms.join("pinatrace.out.0")).unwrap();
+    let records = text.chunks(18);
+    let kept: Vec<u8> = records
+        .filter(|record| !(record[16] == b'F' && record[8] as usize == last))
+        .flatten()
+        .copied()
+        .collect();
+    std::fs::write(warms.join("pinatrace.out.0"), kept).unwrap();
+    std::fs::remove_file(warms.join(format!("pinatrace.out.{last}"))).unwrap();
+    let joined = import_warmed(&measured, &warms, &ImportOptions::default()).unwrap();
+    let joined = TraceFile::from_bytes(joined.bytes, "x").unwrap();
+    assert_eq!(joined.provenance().warms[last], 0);
+    assert!(instructions(&joined)[last] > 0);
+}
+
+#[test]
+fn a_trace_without_a_list_is_not_joined() {
+    let file = capture();
+    let (warms, measured) = parts(&file, "listless", 40);
+    let options = ImportOptions::default();
+    let one = measured.join("trace_0.raw");
+    let error = import_warmed(&one, &warms, &options).err().unwrap();
+    assert!(error.to_string().contains("trace_0.raw"), "{error}");
+    let error = import_warmed(&measured, &measured, &options).err().unwrap();
+    assert!(error.to_string().contains("macsim-listless"), "{error}");
 }

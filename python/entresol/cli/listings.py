@@ -158,8 +158,10 @@ def trace_info(path: Path, info: Json) -> None:
     provenance = info.get("provenance", {})
     for note in provenance.get("notes", []):
         table.add_row("assumed", note)
+    if warms := provenance.get("warms"):
+        table.add_row("only warm", f"{quantity.exact(sum(warms))} of the instructions")
     for key, value in provenance.items():
-        if value and key != "notes":
+        if value and key not in ("notes", "warms"):
             table.add_row(key.replace("_", " "), _plain(value))
     table.add_row("digest", info["digest"])
     _console().print(table, highlight=False, markup=False)

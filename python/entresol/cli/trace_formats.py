@@ -46,6 +46,14 @@ def import_command(
     format: FormatOption = None,
     dependencies: DependenciesOption = Dependencies.NONE,
     slowdown: SlowdownOption = foreign_traces.DEFAULT_SLOWDOWN,
+    warm_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--warm-with",
+            metavar="DIR",
+            help="Accesses (pinatrace.out.N) that come before a MacSim trace and only warm.",
+        ),
+    ] = None,
 ) -> None:
     """Make a capture from another tool's trace; say what had to be assumed."""
     if output.suffix != ".etr":
@@ -54,7 +62,7 @@ def import_command(
     if foreign_traces.format_of(source, how) == foreign_traces.OURS:
         raise UserError(f"{source}: is a capture already; there is nothing to import.")
     with OutputFile(output) as file:
-        foreign_traces.make_capture(source, file.temporary, how)
+        foreign_traces.make_capture(source, file.temporary, how, warm_with)
         info = core.trace_info(file.temporary)
         file.commit()
     listings.trace_info(output, info)

@@ -9,7 +9,8 @@ units::parameters! {
         /// Seed of every random stream of the run.
         seed: u64, "any", "our choice: 1";
         /// First part of each thread's instructions, executed functionally to warm caches, TLBs,
-        /// branch predictors, device DRAM, write log and host pages before measurement starts.
+        /// branch predictors, device DRAM, write log and host pages before measurement starts. What
+        /// of a capture only warms (`trace import --warm-with`) comes before it and does not count.
         warmup: Ratio, "0% to below 100%", "decision D5; SkyByte §VI-A warms with the traces";
         /// Whether caches, TLBs and branch predictors are warm when measurement starts. If not,
         /// they are emptied after warm-up, and dirty lines are lost; device and host pages stay

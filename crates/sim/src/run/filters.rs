@@ -42,7 +42,7 @@ impl Filters {
     ) -> Result<Vec<(FilteredThread, ThreadOrigin)>, SimError> {
         let above = above_l2(config);
         let content = guest.content();
-        let warmup = guest.counts().map(|count| config.run.warmup.of(count));
+        let warmup = guest.up_to(config.run.warmup);
         let sources = guest.sources(config).into_iter().zip(warmup).enumerate();
         let mut jobs: Vec<Job> = sources
             .map(|(thread, ((source, origin), warmup))| {

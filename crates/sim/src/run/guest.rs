@@ -104,9 +104,20 @@ impl Guest {
         threads.map(|(thread, present)| if *present { thread.instructions } else { 0 })
     }
 
+    /// Instructions of each thread up to a share of it. A share is of what can be measured: what only
+    /// warms comes before it, whatever the share.
+    pub fn up_to(&self, share: Ratio) -> impl Iterator<Item = u64> + '_ {
+        let warms = &self.trace.provenance().warms;
+        self.counts().enumerate().map(move |(thread, count)| {
+            let warms = warms.get(thread).map_or(0, |warms| count.min(*warms));
+            warms + share.of(count - warms)
+        })
+    }
+
     /// Instructions beyond the first `share` of each thread.
     pub fn measured(&self, share: Ratio) -> u64 {
-        self.counts().map(|count| count - share.of(count)).sum()
+        let left = self.counts().zip(self.up_to(share));
+        left.map(|(count, before)| count - before).sum()
     }
 
     /// What names the capture's content.

@@ -23,7 +23,7 @@ impl Prepared {
     ) -> Result<(RunResult, Value), SimError> {
         self.must_be_detailed("a recording of what happened")?;
         let mut simulation = self.start();
-        let warmed = simulation.warm_up(self.config.run.warmup, &self.counts(), observe)?;
+        let warmed = simulation.warm_up(&self.warm_up(), observe)?;
         simulation.fabric.recorder = Some(Box::new(Recorder::new(recording)));
         let end = simulation.run(observe)?;
         simulation.audit(end);

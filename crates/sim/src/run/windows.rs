@@ -73,18 +73,15 @@ impl Prepared {
         self.check_windows(windows)?;
         let counts = self.counts();
         let warmup = self.config.run.warmup;
-        let measured: Vec<u64> = counts
-            .iter()
-            .map(|count| count - warmup.of(*count))
-            .collect();
+        let left = counts.iter().zip(self.warm_up());
+        let measured: Vec<u64> = left.map(|(count, before)| count - before).collect();
         let quota = Ratio::new(windows.instructions, measured.iter().sum());
         let quotas: Vec<u64> = measured.iter().map(|count| quota.of(*count)).collect();
         let mut trunk = self.start();
         let mut done = vec![0; counts.len()];
         let mut results = Vec::with_capacity(windows.count as usize);
         for index in 0..windows.count {
-            let share = windows.begin(warmup, index);
-            let targets: Vec<u64> = counts.iter().map(|count| share.of(*count)).collect();
+            let targets = self.up_to(windows.begin(warmup, index));
             trunk.warm_to(&targets, &mut done, observe)?;
             let mut branch = trunk.clone();
             branch.end_warm_up();

@@ -143,14 +143,14 @@ impl Lab {
         };
         let prepared = Prepared::with_trace(spec, trace.clone()).expect("the settings are valid");
         let mut simulation = prepared.start();
+        let share = prepared.config().run.warmup;
         let counts: Vec<u64> = trace
             .threads()
             .iter()
-            .map(|thread| thread.instructions)
+            .map(|thread| share.of(thread.instructions))
             .collect();
-        let share = prepared.config().run.warmup;
         let warmed = simulation
-            .warm_up(share, &counts, &mut |_| true)
+            .warm_up(&counts, &mut |_| true)
             .expect("nobody interrupts");
         let end = simulation.run(&mut |_| true).expect("the run ends");
         simulation.audit(end);

@@ -18,7 +18,7 @@ mod opcode;
 mod record;
 
 pub(super) use export::export;
-pub(super) use import::{import, recognise};
+pub(super) use import::{import, import_behind, recognise};
 
 /// Where tails stand: beyond every user program's addresses.
 const TAIL: u64 = 0xe577_7a11_0000;

@@ -89,6 +89,18 @@ pub(super) fn import(
     options: &ImportOptions,
     out: &mut Assembler,
 ) -> Result<Notes, ForeignError> {
+    import_numbered(source, options, out).map(|(notes, _)| notes)
+}
+
+/// Which thread each number of a file is.
+pub(super) type Numbers = BTreeMap<u64, ThreadId>;
+
+/// As [`import`]; says which thread each file has become.
+pub(super) fn import_numbered(
+    source: &Source<'_>,
+    options: &ImportOptions,
+    out: &mut Assembler,
+) -> Result<(Notes, Numbers), ForeignError> {
     if options.slowdown_milli == 0 {
         return Err(source.fail("cannot be read with a slowdown of 0".into()));
     }
@@ -116,7 +128,7 @@ pub(super) fn import(
         "no instructions in the source: one a cycle of 3 GHz, the recorded time divided by \
          {whole}.{part:03} (slowdown)"
     ));
-    Ok(notes)
+    Ok((notes, numbers))
 }
 
 /// The threads in order of their numbers, and which thread each number is.
@@ -124,7 +136,7 @@ fn list<'a>(
     source: &Source<'_>,
     files: &'a [Source<'a>],
     out: &mut Assembler,
-) -> Result<(Vec<Listed<'a>>, BTreeMap<u64, ThreadId>), ForeignError> {
+) -> Result<(Vec<Listed<'a>>, Numbers), ForeignError> {
     let mut numbered = Vec::new();
     for file in files {
         let name = file.file_name();
@@ -157,7 +169,7 @@ fn list<'a>(
 }
 
 /// Finds who starts whom. A thread that only runs if it ran already is refused.
-fn link(threads: &mut [Listed<'_>], numbers: &BTreeMap<u64, ThreadId>) -> Result<(), ForeignError> {
+fn link(threads: &mut [Listed<'_>], numbers: &Numbers) -> Result<(), ForeignError> {
     for n in 0..threads.len() {
         let source = threads[n].source.clone();
         let mut reader = source.open()?;
@@ -194,7 +206,7 @@ fn link(threads: &mut [Listed<'_>], numbers: &BTreeMap<u64, ThreadId>) -> Result
 /// Turns one thread's records into instructions.
 struct Replay<'a> {
     memory: &'a mut MemoryOnly,
-    numbers: &'a BTreeMap<u64, ThreadId>,
+    numbers: &'a Numbers,
     options: &'a ImportOptions,
     /// Time of the thread's instruction 0.
     start: u64,

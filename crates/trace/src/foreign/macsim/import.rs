@@ -5,6 +5,7 @@ use super::record::{BYTES, Record, STATIC_BYTES};
 use super::{KIND, LIST, TAIL, TAIL_CODE, VERSION};
 use crate::assembler::{Assembler, Known};
 use crate::dictionary::AccessKind;
+use crate::foreign::pinatrace::Numbers;
 use crate::foreign::{ForeignError, ImportOptions, Notes, Reader, Source, new_thread, pin};
 use crate::inst::{Inst, OpClass};
 use crate::writer::Operand;
@@ -29,6 +30,8 @@ pub(in crate::foreign) fn recognise(source: &Source<'_>, head: &[u8]) -> bool {
 
 /// A thread of the list: its file, and when it starts.
 struct Listed {
+    /// Its number in the list.
+    number: u64,
     file: Source<'static>,
     /// Instructions of the first thread before; 0 from the start.
     start: u64,
@@ -42,23 +45,7 @@ pub(in crate::foreign) fn import(
 ) -> Result<Notes, ForeignError> {
     let mut state = Import::new(out);
     if source.is_directory() || recognise(source, &source.head(64)) {
-        let listed = read_list(source)?;
-        let ids = listed.iter().map(|_| new_thread(state.out));
-        let ids: Vec<_> = ids
-            .collect::<Result<_, _>>()
-            .map_err(|problem| source.fail(problem))?;
-        let starts = listed.iter().zip(&ids).skip(1);
-        let mut starts: Vec<_> = starts.map(|(l, id)| (l.start, *id)).collect();
-        starts.retain(|(start, _)| *start > 0);
-        starts.sort_by_key(|(start, id)| (std::cmp::Reverse(*start), std::cmp::Reverse(*id)));
-        for (n, (thread, id)) in listed.iter().zip(&ids).enumerate() {
-            let children = if n == 0 {
-                std::mem::take(&mut starts)
-            } else {
-                Vec::new()
-            };
-            state.thread(&mut thread.file.open()?, *id, children)?;
-        }
+        state.listed(source, &Numbers::new())?;
     } else {
         let id = state.out.thread();
         state.thread(&mut source.open()?, id, Vec::new())?;
@@ -66,6 +53,17 @@ pub(in crate::foreign) fn import(
     Ok(state.notes())
 }
 
+/// Reads a directory with its list, or a list, behind what threads of these numbers did before,
+/// which therefore run already.
+pub(in crate::foreign) fn import_behind(
+    source: &Source<'_>,
+    running: &Numbers,
+    out: &mut Assembler,
+) -> Result<Notes, ForeignError> {
+    let mut state = Import::new(out);
+    state.listed(source, running)?;
+    Ok(state.notes())
+}
 /// Reads the list of threads of a directory, or the list itself.
 fn read_list(source: &Source<'_>) -> Result<Vec<Listed>, ForeignError> {
     let list = if source.is_directory() {
@@ -114,7 +112,11 @@ fn read_list(source: &Source<'_>) -> Result<Vec<Listed>, ForeignError> {
         let id = number(&format!("the number of thread {n}"))?;
         let start = number(&format!("the start of thread {n}"))?;
         let file = Source::path(&directory.join(format!("{stem}_{id}.raw")));
-        listed.push(Listed { file, start });
+        listed.push(Listed {
+            number: id,
+            file,
+            start,
+        });
     }
     if listed.is_empty() {
         return Err(wrong("it lists no thread"));
@@ -148,6 +150,30 @@ impl<'a> Import<'a> {
             contradicted: 0,
         }
     }
+    /// Reads the threads of a list. Those whose numbers are `running` are there and started.
+    fn listed(&mut self, source: &Source<'_>, running: &Numbers) -> Result<(), ForeignError> {
+        let listed = read_list(source)?;
+        let mut ids = Vec::with_capacity(listed.len());
+        let mut starts = Vec::new();
+        for (n, thread) in listed.iter().enumerate() {
+            if let Some(id) = running.get(&thread.number) {
+                ids.push(*id);
+                continue;
+            }
+            let id = new_thread(self.out).map_err(|problem| source.fail(problem))?;
+            ids.push(id);
+            if n > 0 && thread.start > 0 {
+                starts.push((thread.start, id));
+            }
+        }
+        starts.sort_by_key(|(start, id)| (std::cmp::Reverse(*start), std::cmp::Reverse(*id)));
+        for (thread, id) in listed.iter().zip(ids) {
+            let children = std::mem::take(&mut starts);
+            self.thread(&mut thread.file.open()?, id, children)?;
+        }
+        Ok(())
+    }
+
     /// Reads one thread, which starts `children`, the first at the end of the list.
     fn thread(
         &mut self,
