@@ -21,7 +21,12 @@ def trace_head(path: str, thread: int, count: int) -> list[str]: ...
 def trace_formats() -> str: ...
 def trace_format(path: str, named: str | None) -> str: ...
 def trace_import(
-    path: str, format: str, destination: str, dependencies: str, slowdown_milli: int
+    path: str,
+    format: str,
+    destination: str,
+    dependencies: str,
+    slowdown_milli: int,
+    warms: str | None,
 ) -> list[str]: ...
 def trace_export(
     trace: str,

@@ -157,7 +157,8 @@ def trace_import(
     warms: str | None,
 ) -> list[str]:
     Path(destination).write_bytes(MAGIC)
-    return [f"{path} as {format}: dependencies {dependencies}, slowdown {slowdown_milli}"]
+    before = "" if warms is None else f" behind {warms}"
+    return [f"{path} as {format}{before}: dependencies {dependencies}, slowdown {slowdown_milli}"]
 
 
 def trace_export(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Entresol, one_line
+from file_server import loop, mounted, run, without_loops
 
 from entresol import cloning
 
@@ -25,8 +26,12 @@ SMALL = (
 
 @pytest.fixture(name="image")
 def made_image(entresol_command: Entresol, tmp_path: Path) -> Path:
+    return _made(entresol_command, tmp_path)
+
+
+def _made(entresol_command: Entresol, folder: Path) -> Path:
     """A small device with a file system."""
-    made = tmp_path / "ssd"
+    made = folder / "ssd"
     sets = [word for value in SMALL for word in ("--set", value)]
     assert entresol_command("device", "create", made, *sets).code == 0
     assert entresol_command("mkfs", made).code == 0
@@ -48,6 +53,29 @@ def test_a_clone_holds_the_same_and_lives_apart(
     assert entresol_command("mkfs", new, "--force", "--personality", "pmfs-like").code == 0
     assert [(image / name).read_bytes() for name in cloning.FILES] == before
     assert entresol_command("fsck", image).code == entresol_command("fsck", new).code == 0
+
+
+def test_with_reflinks_a_clone_takes_no_room(entresol_command: Entresol, tmp_path: Path) -> None:
+    if why := without_loops("mkfs.xfs"):
+        pytest.skip(f"no XFS to clone on: {why}")
+    disk = tmp_path / "disk"
+    with disk.open("wb") as file:
+        file.truncate(512 << 20)
+    run("mkfs.xfs", "-q", "-m", "reflink=1", disk)
+    with loop(disk) as device, mounted(device, tmp_path / "xfs") as folder:
+        image = _made(entresol_command, folder)
+        os.sync()
+        before = os.statvfs(folder).f_bfree
+        done = entresol_command("device", "clone", image, folder / "new")
+        assert done.code == 0 and "shares its blocks" in done.err
+        os.sync()
+        taken = before - os.statvfs(folder).f_bfree
+        held = sum((image / name).stat().st_blocks for name in cloning.FILES) // 8
+        assert held > 2000 and taken < held / 20, (held, taken)
+        again = ("mkfs", folder / "new", "--force", "--personality", "pmfs-like")
+        assert entresol_command(*again).code == 0
+        assert entresol_command("fsck", image).code == 0
+        assert entresol_command("fsck", folder / "new").code == 0
 
 
 def test_what_cannot_be_cloned_is_one_sentence(

@@ -53,7 +53,8 @@ def test_a_capture_goes_to_macsim_and_runs_from_there(
 def test_a_macsim_trace_is_measured_behind_what_warms_it(
     entresol_command: Entresol, tmp_path: Path
 ) -> None:
-    warms = _exported(entresol_command, tmp_path / "warms", "--format", "pinatrace", "--limit", "1%")
+    first = ("--format", "pinatrace", "--limit", "1%")
+    warms = _exported(entresol_command, tmp_path / "warms", *first)
     rest = ("--format", "macsim", "--skip", "1%", "--limit", "2%")
     measured = _exported(entresol_command, tmp_path / "measured", *rest)
     joined = tmp_path / "joined.etr"

@@ -90,6 +90,7 @@ fn provenance(options: &Options) -> Provenance {
         skip: options.skip,
         limit: options.limit,
         notes: Vec::new(),
+        warms: Vec::new(),
     }
 }
 
