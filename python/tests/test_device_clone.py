@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,10 @@ def test_with_reflinks_a_clone_takes_no_room(entresol_command: Entresol, tmp_pat
     disk = tmp_path / "disk"
     with disk.open("wb") as file:
         file.truncate(512 << 20)
-    run("mkfs.xfs", "-q", "-m", "reflink=1", disk)
-    with loop(disk) as device, mounted(device, tmp_path / "xfs") as folder:
+    with ExitStack() as stack:
+        device = stack.enter_context(loop(disk))
+        run("mkfs.xfs", "-q", "-m", "reflink=1", device)
+        folder = stack.enter_context(mounted(device, tmp_path / "xfs"))
         image = _made(entresol_command, folder)
         os.sync()
         before = os.statvfs(folder).f_bfree
@@ -71,7 +74,7 @@ def test_with_reflinks_a_clone_takes_no_room(entresol_command: Entresol, tmp_pat
         os.sync()
         taken = before - os.statvfs(folder).f_bfree
         held = sum((image / name).stat().st_blocks for name in cloning.FILES) // 8
-        assert held > 2000 and taken < held / 20, (held, taken)
+        assert held > 1000 and taken < held / 20, (held, taken)
         again = ("mkfs", folder / "new", "--force", "--personality", "pmfs-like")
         assert entresol_command(*again).code == 0
         assert entresol_command("fsck", image).code == 0
