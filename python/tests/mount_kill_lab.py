@@ -201,8 +201,10 @@ def run(kills: int, seed: int, personality: str, place: Path) -> int:
         for number in range(WORKERS)
     ]
     try:
-        for _ in range(kills):
+        for number in range(1, kills + 1):
             life(image, folder, workers, draw.random() * LONGEST)
+            if number % 100 == 0:
+                print(f"mount-killlab: {number:,} of {kills:,}", file=sys.stderr, flush=True)
         # What the last one left.
         mount = Mount(image, folder)
         for worker in workers:
