@@ -79,8 +79,8 @@ async fn leave(fs: &Fs, blocks: u64) {
     }
 }
 
-/// The last free blocks are those that were made ready for metadata, more of them than a transaction
-/// has lines for. They take whole pages all the same.
+/// The last free blocks are those that were made ready for metadata, more of them than a
+/// transaction has lines for. They take whole pages all the same.
 #[test]
 fn the_last_blocks_are_more_than_a_transaction_takes_by_lines() {
     let sets = [

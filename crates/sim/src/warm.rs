@@ -229,8 +229,9 @@ impl<S: SimulatedThread> Simulation<S> {
 }
 
 impl<S: SimulatedThread + Clone> Simulation<S> {
-    /// Executes the first instructions of each thread functionally, so many of each, threads in turn,
-    /// then forgets everything that was counted. With `run.drain_log` what is left is rehearsed.
+    /// Executes the first instructions of each thread functionally, so many of each, threads in
+    /// turn, then forgets everything that was counted. With `run.drain_log` what is left is
+    /// rehearsed.
     ///
     /// # Errors
     /// Interrupted by the observer.

@@ -19,8 +19,8 @@ pub struct Provenance {
     pub skip: u64,
     /// Instructions after which recording stopped, if there was a limit.
     pub limit: Option<u64>,
-    /// Instructions of each thread, from its start, that are there to warm caches and device and are
-    /// never measured; empty if there are none.
+    /// Instructions of each thread, from its start, that are there to warm caches and device and
+    /// are never measured; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warms: Vec<u64>,
     /// What was assumed where the source did not say; empty for a recorded capture.

@@ -138,8 +138,8 @@ fn instructions(file: &TraceFile) -> Vec<u64> {
     file.threads().iter().map(|t| t.instructions).collect()
 }
 
-/// The artifact warms its device with one trace and measures another. Joined, each thread does first
-/// what warms, and the capture says how much that is.
+/// The artifact warms its device with one trace and measures another. Joined, each thread does
+/// first what warms, and the capture says how much that is.
 #[test]
 fn what_warms_comes_before_what_is_measured() {
     let file = capture();

@@ -583,8 +583,8 @@ fn plan(state: &mut State, ino: Ino, how: How) -> Before {
         let goal = plan.extents.last().filter(|extent| extent.end() == *first);
         let goal = goal.map(|extent| extent.block.0 + extent.count);
         let goal = goal.or_else(|| extents.goal(*first));
-        // Their blocks were reserved, so some may be in the pool of fresh ones. They may be more than
-        // a batch has room for by lines.
+        // Their blocks were reserved, so some may be in the pool of fresh ones. They may be more
+        // than a batch has room for by lines.
         let from_pool = || {
             let block = fresh.pop_front()?;
             Some(block.0..block.0 + 1)

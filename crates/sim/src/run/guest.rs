@@ -104,8 +104,8 @@ impl Guest {
         threads.map(|(thread, present)| if *present { thread.instructions } else { 0 })
     }
 
-    /// Instructions of each thread up to a share of it. A share is of what can be measured: what only
-    /// warms comes before it, whatever the share.
+    /// Instructions of each thread up to a share of it. A share is of what can be measured: what
+    /// only warms comes before it, whatever the share.
     pub fn up_to(&self, share: Ratio) -> impl Iterator<Item = u64> + '_ {
         let warms = &self.trace.provenance().warms;
         self.counts().enumerate().map(move |(thread, count)| {
