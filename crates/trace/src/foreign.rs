@@ -406,7 +406,9 @@ pub fn import_warmed(
 ) -> Result<Imported, TraceError> {
     let (source, warms) = (Source::path(path), Source::path(warms));
     let mut out = Assembler::new();
-    let (mut notes, numbers) = pinatrace::import_numbered(&warms, options, &mut out)?;
+    let (notes, numbers) = pinatrace::import_numbered(&warms, options, &mut out)?;
+    let notes = notes.into_iter();
+    let mut notes: Notes = notes.map(|note| format!("of what warms: {note}")).collect();
     let before = executed(&out);
     notes.extend(macsim::import_behind(&source, &numbers, &mut out)?);
     let all = executed(&out);

@@ -152,6 +152,13 @@ fn what_warms_comes_before_what_is_measured() {
     let before = import(&warms, Format::Pinatrace, &options).unwrap();
     let before = instructions(&open(before.bytes));
     assert_eq!(joined.provenance().warms, before);
+    let notes = &joined.provenance().notes;
+    assert!(notes[0].starts_with("of what warms: no registers"));
+    assert!(
+        notes
+            .last()
+            .is_some_and(|note| !note.starts_with("of what warms"))
+    );
     // A thread that runs already is not started again, for which no system call is made up.
     let both: Vec<u64> = before.iter().zip(&alone).map(|(a, b)| a + b).collect();
     let made_up = both[0] - instructions(&joined)[0];
