@@ -47,17 +47,19 @@ def bounds(results: Results) -> polars.DataFrame:
 
 
 def draw(frame: polars.DataFrame) -> Figure:
-    """A group of bars for each load: what is reached, and the bounds."""
+    """A group of bars for each load, YCSB's below: what is reached, and the bounds."""
     series = [*runs.series([BYTEFS]), bars.Series(WRITES, WRITES, "W", "#9fd0ea"),
               bars.Series(ALL, ALL, "M", "#33608f")]  # fmt: skip
     values = frames.cells(frame, METRIC)
+    parts = runs.in_rows(frames.distinct(frame, "workload"))
     with ink.style():
-        drawn = ink.figure(ink.PAGE, 2.6)
-        axes = drawn.subplots()
-        limit = bars.top_of(values, most=8) if values else None
-        bars.grouped(axes, frames.distinct(frame, "workload"), series, values, limit=limit)
-        axes.axhline(1, color=ink.SOFT, linewidth=0.6)
-        axes.axhline(2, color=ink.SOFT, linewidth=0.6, linestyle=":")
-        axes.set_ylabel("Throughput ÷ Ext4-like")
+        drawn = ink.figure(ink.PAGE, 0.5 + 2.05 * len(parts))
+        for axes, part in zip(drawn.subplots(len(parts), 1, squeeze=False)[:, 0],
+                              parts, strict=True):  # fmt: skip
+            limit = bars.top_of(values, most=8) if values else None
+            bars.grouped(axes, part, series, values, limit=limit)
+            axes.axhline(1, color=ink.SOFT, linewidth=0.6)
+            axes.axhline(2, color=ink.SOFT, linewidth=0.6, linestyle=":")
+            axes.set_ylabel("Throughput ÷ Ext4-like")
         bars.legend(drawn, series, twins=False)
     return drawn

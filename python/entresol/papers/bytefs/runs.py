@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from entresol import core, papers
@@ -68,6 +68,13 @@ def bench(load: str, personality: str, device: str = "", **sizes: str) -> Bench:
 def loads(settings: Settings, of: Iterable[str]) -> list[str]:
     """Those of some loads that are asked for."""
     return [name for name in of if name in settings.workloads]
+
+
+def in_rows(groups: Sequence[str]) -> list[list[str]]:
+    """Groups of a picture too wide for one row: micro-benchmarks and programs, then the rest."""
+    above = [name for name in groups if name in (*MICRO, *MACRO)]
+    below = [name for name in groups if name not in above]
+    return [part for part in (above, below) if part] or [[]]
 
 
 def on_systems(*of: str) -> Callable[[Settings], list[Bench]]:

@@ -63,20 +63,17 @@ def _of_micro(results: Results) -> polars.DataFrame:
 def draw_throughputs(frame: polars.DataFrame) -> Figure:
     """Micro-benchmarks and programs above, YCSB below."""
     known = frame.filter(frame["metric"] == NORMALISED)
-    groups = frames.distinct(known, "workload")
-    above = [name for name in groups if name in (*MICRO, *MACRO)]
-    below = [name for name in groups if name not in above]
-    return _rows(known, [above, below], "Throughput ÷ Ext4-like")
+    parts = runs.in_rows(frames.distinct(known, "workload"))
+    return _rows(known, parts, "Throughput ÷ Ext4-like")
 
 
 def _rows(frame: polars.DataFrame, parts: list[list[str]], label: str) -> Figure:
-    shown = [part for part in parts if part]
     names = frames.distinct(frame, "design")
     values = frames.cells(frame, frames.distinct(frame, "metric")[0])
     with ink.style():
-        drawn = ink.figure(ink.PAGE, 0.5 + 2.05 * max(len(shown), 1))
-        for axes, part in zip(drawn.subplots(max(len(shown), 1), 1, squeeze=False)[:, 0],
-                              shown or [[]], strict=True):  # fmt: skip
+        drawn = ink.figure(ink.PAGE, 0.5 + 2.05 * len(parts))
+        for axes, part in zip(drawn.subplots(len(parts), 1, squeeze=False)[:, 0],
+                              parts, strict=True):  # fmt: skip
             limit = bars.top_of(values, most=8)
             bars.grouped(axes, part, runs.series(names), values, limit=limit)
             axes.axhline(1, color=ink.SOFT, linewidth=0.6)
