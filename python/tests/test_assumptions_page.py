@@ -203,3 +203,9 @@ def test_a_place_that_is_no_directory_is_refused_before_anything_runs(
     outcome = entresol_command("assumptions", captured, *WORDS, "-o", tmp_path / "file")
     assert outcome.code == 2 and "is not a directory" in outcome.err, outcome.err
     assert "MIPS" not in outcome.err and (tmp_path / "file").read_text() == ""
+
+
+def test_base_cssd_is_not_compared_with_itself(entresol_command: Entresol, captured: Path) -> None:
+    outcome = entresol_command("assumptions", captured, "--design", "base-cssd")
+    assert outcome.code == 2 and "--design" in outcome.err, outcome.err
+    assert "MIPS" not in outcome.err and outcome.out == ""

@@ -32,7 +32,7 @@ from entresol.cli.options import (
     ThreadsOption,
     TraceArgument,
 )
-from entresol.derived import Run
+from entresol.derived import BASE, Run
 from entresol.errors import UserError
 from entresol.execution.point import Point
 from entresol.report import assumptions_page
@@ -78,6 +78,11 @@ def assumptions_command(
     wanted = study.study_of([trace], [design], setup, threads, False, reading)
     if len(wanted.captures) != 1 or len(wanted.designs) != 1:
         raise UserError("assumptions takes one capture and one design.")
+    if wanted.designs[0] == BASE:
+        raise UserError(
+            f"assumptions says what decides between a design and {BASE}: name another with "
+            "--design, such as skybyte-full."
+        )
     kept = None if no_store else Store(location.store_directory(store))
     with nullcontext() if output is None else OutputDirectory(output) as directory:
         answer = _simulate(wanted, kept, jobs)
