@@ -400,6 +400,7 @@ impl Device {
                 write_lookup: Cost::Charged,
                 merge_on_fill: Cost::Charged,
                 takes: LogTakes::All,
+                least: Bytes::ZERO,
                 sparse: 16,
                 lookup: Picos::from_nanos(72),
             },

@@ -76,6 +76,9 @@ impl Cache {
     /// flash. The cache is empty.
     pub(crate) fn fill_behind(&mut self, lpa: Lpa, dirty_lines: Option<u16>) {
         for (frame, page) in self.pages.one_each(lpa) {
+            if self.pages.is_reserved(frame) {
+                continue;
+            }
             self.pages.install(frame, page, None);
             match dirty_lines {
                 None => {}
@@ -136,6 +139,26 @@ impl Cache {
     /// Frames of the cache.
     pub(crate) fn frame_count(&self) -> usize {
         self.pages.frame_count()
+    }
+
+    /// Frames that serve the log.
+    pub(crate) fn reserved(&self) -> u32 {
+        self.pages.reserved()
+    }
+
+    /// The frame that is to serve the log next.
+    pub(crate) fn next_reserved(&self) -> FrameId {
+        self.pages.next_reserved()
+    }
+
+    /// One more frame, which is free, serves the log.
+    pub(crate) fn reserve(&mut self) {
+        self.pages.reserve();
+    }
+
+    /// One frame less does.
+    pub(crate) fn give_back(&mut self) {
+        self.pages.give_back();
     }
 
     /// Frames that have a page, or wait for one.

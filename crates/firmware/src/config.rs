@@ -179,7 +179,8 @@ units::parameters! {
 impl SsdConfig {
     /// Frames of the data cache of a device with pages of `page`.
     pub fn frame_count(&self, page: Bytes) -> u64 {
-        let beside = self.log.size.get().saturating_add(self.log.tx_log.get());
+        let beside = self.log.beside_frames();
+        let beside = beside.get().saturating_add(self.log.tx_log.get());
         Bytes::new(self.dram.get().saturating_sub(beside)) / page
     }
 
@@ -224,10 +225,41 @@ impl SsdConfig {
         problems
     }
 
+    /// What a log needs of which a part lies in frames.
+    fn validate_shared_room(&self) -> Option<String> {
+        let (log, least) = (&self.log, self.log.least);
+        if !log.shares_room() {
+            return None;
+        }
+        if least.get() / 2 < log.entry.get() || least > log.size {
+            return Some(format!(
+                "ssd.log.least is {least}; it must be 0B, or two entries up to ssd.log.size ({})",
+                log.size
+            ));
+        }
+        if log.size.get() > self.dram.get() / 2 {
+            return Some(format!(
+                "ssd.log.least is {least}, so that the log lies in frames of the data cache: \
+                 ssd.log.size ({}) must be at most half of ssd.dram ({})",
+                log.size, self.dram
+            ));
+        }
+        let goes = log.mode == LogMode::Halves
+            && log.seal_at.of(1000) == 1000
+            && log.tx_log == Bytes::ZERO
+            && self.cache.ways > 1;
+        (!goes).then(|| {
+            "ssd.log.least needs ssd.log.mode = halves, ssd.log.seal_at = 100%, ssd.log.tx_log = \
+             0B and ssd.cache.ways above 1"
+                .into()
+        })
+    }
+
     /// What goes with a log only, and what does not go with each other.
     fn validate_together(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let has_log = self.log.half_slot_count() > 0;
+        problems.extend(self.validate_shared_room());
         if self.log.tx_log > Bytes::ZERO
             && (!has_log || self.log.mode == LogMode::Ring || !self.buffer_hits)
         {

@@ -28,6 +28,7 @@ mod past_cache;
 mod promotion;
 mod reads;
 mod recovery;
+mod room;
 mod runs;
 mod standstill;
 mod tables;
@@ -50,6 +51,7 @@ use crate::platform::{
 use crate::policies::charges::Charges;
 use crate::policies::delay::DelayPolicy;
 use crate::policies::promotion::HotPages;
+use crate::policies::room::Room;
 use crate::policies::victims::VictimPolicy;
 use crate::stats::ControllerStats;
 use crate::work::Work;
@@ -81,6 +83,10 @@ pub struct Controller<I = TwoLevelHash> {
     constants: Constants,
     /// None: writes go to the data cache.
     log: Option<Log<I>>,
+    /// None: the log has all of its size always.
+    room: Option<Room>,
+    /// Frames that the log should have and has, of which it knows.
+    fitted: (u32, u32),
     cache: Cache,
     back_end: BackEnd,
     charges: Charges,
@@ -137,9 +143,11 @@ impl<I: LogIndex> Controller<I> {
         );
         let cache = Cache::new(frames, takes_writes(config), &ssd.cache, &ssd.prefetch);
         let frame_count = cache.frame_count();
-        Self {
+        let mut controller = Self {
             constants: Constants::new(config),
             log: Log::new(&ssd.log, &ssd.compaction, page),
+            room: Room::new(ssd, page),
+            fitted: (0, 0),
             cache,
             back_end,
             charges: Charges::new(&ssd.log, &ssd.compaction),
@@ -155,7 +163,9 @@ impl<I: LogIndex> Controller<I> {
             write_order: WriteOrder::default(),
             collected: Vec::new(),
             stats: ControllerStats::default(),
-        }
+        };
+        controller.take_frames_for_log();
+        controller
     }
 
     /// A request for this line is on its way: what its lookups read is fetched from the memory of
@@ -195,6 +205,7 @@ impl<I: LogIndex> Controller<I> {
             }
             _ => self.on_command(now, request, platform),
         }
+        self.fit_log(now, platform);
         self.settle(now, platform);
     }
 

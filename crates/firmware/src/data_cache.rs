@@ -24,7 +24,7 @@ use crate::config::CachePolicy;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use policy::{EvictionPolicy, FullSet, PageTag, Policy, Shape};
+use policy::{EvictionPolicy, FullSet, PageTag, Policy, SERVES_LOG, Shape};
 use units::{FrameId, LineInPage, LineMask, Lpa};
 
 units::ids! {
@@ -32,6 +32,9 @@ units::ids! {
     MshrId, "MSHR";
 }
 
+/// The tag of a frame that serves the log: of no page, since pages have 32-bit numbers with room
+/// for two more.
+const RESERVED: PageTag = u32::MAX;
 const DIRTY: u32 = 1;
 const PREFETCHED: u32 = 2;
 const OFFERED: u32 = 4;
@@ -51,6 +54,8 @@ pub struct DataCache {
     dirty_lines: Vec<LineMask>,
     /// Frames without a page.
     free_count: usize,
+    /// Frames that serve the log: the last way of each set in turn, then the one before.
+    reserved: u32,
     policy: Policy,
     shape: Shape,
     /// By page, its set, if its number does not choose it; pages beyond go by their numbers.
@@ -94,6 +99,7 @@ impl DataCache {
             accesses: vec![0; frames],
             dirty_lines: Vec::new(),
             free_count: frames,
+            reserved: 0,
             policy: Policy::new(policy, shape),
             set_share: (u64::MAX / u64::from(shape.set_count)).wrapping_add(1),
             shape,
@@ -141,7 +147,48 @@ impl DataCache {
 
     /// Frames that have a page, or wait for one.
     pub fn used_frames(&self) -> usize {
-        self.tags.len() - self.free_count
+        self.tags.len() - self.free_count - self.reserved as usize
+    }
+
+    /// Frames that serve the log.
+    pub fn reserved(&self) -> u32 {
+        self.reserved
+    }
+
+    /// Whether the frame does.
+    pub fn is_reserved(&self, frame: FrameId) -> bool {
+        self.tags[frame.index()] == RESERVED
+    }
+
+    /// The frame that serves the log behind `count` others.
+    fn reserved_frame(&self, count: u32) -> FrameId {
+        let Shape { set_count, ways } = self.shape;
+        FrameId::new(count % set_count * ways + (ways - 1 - count / set_count))
+    }
+
+    /// The frame that is to serve the log next.
+    pub fn next_reserved(&self) -> FrameId {
+        self.reserved_frame(self.reserved)
+    }
+
+    /// One more frame serves the log. It is free.
+    pub fn reserve(&mut self) {
+        let frame = self.next_reserved().index();
+        assert_eq!(self.tags[frame], 0, "a free frame serves the log");
+        self.tags[frame] = RESERVED;
+        // As of a page in flight: it stays.
+        self.states[frame] = SERVES_LOG;
+        self.free_count -= 1;
+        self.reserved += 1;
+    }
+
+    /// One frame less does.
+    pub fn give_back(&mut self) {
+        self.reserved -= 1;
+        let frame = self.next_reserved().index();
+        self.tags[frame] = 0;
+        self.states[frame] = 0;
+        self.free_count += 1;
     }
 
     /// Frames of the cache.
@@ -192,7 +239,7 @@ impl DataCache {
     /// The page in a frame.
     pub fn page_in(&self, frame: FrameId) -> Option<Lpa> {
         let tag = self.tags[frame.index()];
-        (tag > 0).then(|| Lpa::new(u64::from(tag) - 1))
+        (tag != 0 && tag != RESERVED).then(|| Lpa::new(u64::from(tag) - 1))
     }
 
     /// The MSHR of a frame in flight.
@@ -395,6 +442,7 @@ impl DataCache {
     pub fn audit(&self) {
         let free = self.tags.iter().filter(|tag| **tag == 0).count();
         assert_eq!(free, self.free_count, "free frames are counted");
+        let mut reserved = 0;
         for index in 0..self.tags.len() {
             let frame = FrameId::from_index(index);
             match self.page_in(frame) {
@@ -403,9 +451,11 @@ impl DataCache {
                     Some(frame),
                     "{lpa} is in two frames or outside its set"
                 ),
+                None if self.tags[index] == RESERVED => reserved += 1,
                 None => assert_eq!(self.states[index], 0, "free {frame} has flags"),
             }
         }
+        assert_eq!(reserved, self.reserved, "frames of the log are counted");
     }
 }
 

@@ -97,6 +97,18 @@ impl<I: LogIndex> Log<I> {
         })
     }
 
+    // ---- Room ----
+
+    /// From now on a half takes `most` lines and is sealed after `seal`.
+    pub(crate) fn resize(&mut self, most: u32, seal: u32) {
+        self.lines.resize(most, seal);
+    }
+
+    /// Slots that are taken of the half of which more are.
+    pub(crate) fn most_used(&self) -> u32 {
+        self.lines.most_used()
+    }
+
     // ---- Lines ----
 
     /// Whether the active half takes another line.
@@ -149,7 +161,7 @@ impl<I: LogIndex> Log<I> {
         self.lines.lines()
     }
 
-    /// Slots of both halves.
+    /// Slots that both halves take.
     pub(crate) fn slot_count(&self) -> u32 {
         self.lines.slot_count()
     }

@@ -9,4 +9,5 @@ pub(crate) mod at_hand;
 pub(crate) mod charges;
 pub(crate) mod delay;
 pub(crate) mod promotion;
+pub(crate) mod room;
 pub(crate) mod victims;

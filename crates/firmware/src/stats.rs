@@ -77,6 +77,10 @@ pub struct ControllerStats {
     pub aborts: u64,
     /// Dirty lines of pages that left the data cache and went to the log.
     pub evicted_lines_logged: u64,
+    /// Frames of the data cache that the log took.
+    pub log_frames_taken: u64,
+    /// Frames that it gave back.
+    pub log_frames_given: u64,
     /// Lines of open transactions that moved to the other half of the log.
     pub migrated_lines: u64,
     /// Requests that were refused.

@@ -28,7 +28,7 @@ struct Half<I> {
 pub struct WriteLog<I = TwoLevelHash> {
     halves: [Half<I>; 2],
     active: usize,
-    /// Lines after which a half is sealed.
+    /// Lines that a half has room for.
     half_slots: u32,
     /// Lines after which it is sealed if the other one is free.
     seal_slots: u32,
@@ -89,6 +89,22 @@ impl<I: LogIndex> WriteLog<I> {
     pub fn sealed_at(self, slots: u32) -> Self {
         let seal_slots = slots.clamp(1, self.half_slots);
         Self { seal_slots, ..self }
+    }
+
+    /// From now on a half takes `most` lines and is sealed after `seal`, which is not more. Of no
+    /// ring.
+    ///
+    /// # Panics
+    /// If a half has more.
+    pub fn resize(&mut self, most: u32, seal: u32) {
+        assert!(!self.is_ring && (1..=most).contains(&seal) && most <= self.half_slots);
+        assert!(self.most_used() <= most, "what is logged stays");
+        (self.most_slots, self.seal_slots) = (most, seal);
+    }
+
+    /// Slots that are taken of the half of which more are.
+    pub fn most_used(&self) -> u32 {
+        self.active().used.max(self.other().used)
     }
 
     fn active(&self) -> &Half<I> {
@@ -166,9 +182,9 @@ impl<I: LogIndex> WriteLog<I> {
         self.halves.iter().map(|half| half.used).sum()
     }
 
-    /// Slots of both halves.
+    /// Slots that both halves take.
     pub fn slot_count(&self) -> u32 {
-        2 * self.half_slots
+        2 * self.half_slots.min(self.most_slots)
     }
 
     /// The slot with the newest copy of a line.

@@ -216,6 +216,14 @@ fn ten_million_random_operations_agree_with_a_map() {
             "lines logged at evictions",
             activity.sum(|s| s.evicted_lines_logged),
         ),
+        (
+            "frames that the log took",
+            activity.sum(|s| s.log_frames_taken),
+        ),
+        (
+            "frames that it gave back",
+            activity.sum(|s| s.log_frames_given),
+        ),
         ("useful prefetches", activity.sum(|s| s.prefetches_useful)),
         ("log stalls", activity.sum(|s| s.log_stalls)),
         ("miss stalls", activity.sum(|s| s.miss_stalls)),

@@ -536,3 +536,35 @@ fn a_page_is_owed_until_it_is_on_flash() {
     device.settle(Picos::from_micros(200));
     assert_eq!(owed(&device), (0, 0, 0, 0));
 }
+
+#[test]
+fn a_log_that_nobody_writes_to_gives_its_frames_to_pages_that_come_back() {
+    let mut config = config(16);
+    config.ssd.dram = Bytes::from_kib(4) * 16;
+    config.ssd.log.size = Bytes::from_kib(4) * 8;
+    config.ssd.log.least = Bytes::from_kib(4) * 2;
+    config.ssd.cache.ways = 2;
+    let mut device = Device::new(&config);
+    let full = device.controller.fullness();
+    assert_eq!((full.frames, full.log_slots), (8, 8 * 64));
+    // Twelve pages in turn find none of themselves in eight frames.
+    let pass = |device: &mut Device| {
+        for page in 0..12 {
+            if device
+                .controller
+                .copies_of(LineAddr::new(64 * page))
+                .frame
+                .is_none()
+            {
+                device.fetch(page);
+            }
+        }
+    };
+    (0..4).for_each(|_| pass(&mut device));
+    let shared = device.controller.fullness();
+    assert_eq!((shared.frames, shared.log_slots), (14, 2 * 64));
+    let before = device.controller.stats().served.flash;
+    pass(&mut device);
+    assert_eq!(device.controller.stats().served.flash, before);
+    device.controller.audit();
+}

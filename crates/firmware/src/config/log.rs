@@ -45,6 +45,12 @@ units::parameters! {
     pub struct LogConfig: "ssd.log" {
         /// Write log, both halves together; 0B means no log: writes go to the data cache.
         size: Bytes, "0B, or two entries up to 2GiB", "SkyByte Table II (D15)";
+        /// What the log has at least. The rest of ssd.log.size lies in frames of the data cache,
+        /// which the log takes and gives back: it takes one when a page is written again that
+        /// compaction has just brought to flash, and gives one back when a page is fetched again
+        /// that has just left the data cache. 0B means that the log has all of its size always.
+        least: Bytes, "0B, or two entries up to ssd.log.size; with mode = halves, seal_at = 100%, \
+            without tx_log", "ours: 0B";
         /// What a line in the log takes of ssd.log.size.
         entry: Bytes, "64B to 128B", "SkyByte III-B (64B, addresses are in the index); its artifact: 72B";
         /// Share of ssd.dram and of ssd.log.size that designs with a log have.
@@ -86,6 +92,19 @@ impl LogConfig {
     pub fn half_slot_count(&self) -> u64 {
         let entries = self.size.get().checked_div(self.entry.get());
         entries.unwrap_or(0) / 2
+    }
+
+    /// Whether part of the log lies in frames of the data cache.
+    pub fn shares_room(&self) -> bool {
+        self.least > Bytes::ZERO && self.half_slot_count() > 0
+    }
+
+    /// What lies beside the frames of the data cache.
+    pub fn beside_frames(&self) -> Bytes {
+        match self.shares_room() {
+            true => self.least.min(self.size),
+            false => self.size,
+        }
     }
 
     /// Lines of a half after which it is sealed.

@@ -34,6 +34,7 @@ fn ssd() -> SsdConfig {
             write_lookup: Cost::Charged,
             merge_on_fill: Cost::Charged,
             takes: LogTakes::All,
+            least: Bytes::ZERO,
             sparse: 16,
             lookup: Picos::from_nanos(72),
         },
@@ -188,4 +189,30 @@ fn every_parameter_out_of_range_is_named() {
         assert_eq!(named, 1, "{key}: {problems:?}");
     }
     assert_eq!(problems.len(), 4);
+}
+
+#[test]
+fn a_log_that_shares_its_room_says_what_it_needs() {
+    let with = |change: fn(&mut SsdConfig)| {
+        let mut config = ssd();
+        config.log.least = Bytes::from_mib(1);
+        change(&mut config);
+        config.validate()
+    };
+    assert_eq!(with(|_| {}), Vec::<String>::new());
+    // Without a log there is nothing to share.
+    let without = with(|config| config.log.size = Bytes::ZERO);
+    assert_eq!(without, Vec::<String>::new());
+    let named = |change, what: &str| {
+        let problems = with(change);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains(what), "{problems:?}");
+    };
+    named(|it| it.log.least = it.log.size * 2, "two entries up to");
+    named(|it| it.log.least = Bytes::new(64), "two entries up to");
+    named(|it| it.dram = Bytes::from_mib(100), "at most half");
+    named(|it| it.log.mode = LogMode::Ring, "ssd.log.mode = halves");
+    named(|it| it.log.seal_at = Ratio::percent(85), "ssd.log.seal_at");
+    named(|it| it.log.tx_log = Bytes::from_kib(4), "ssd.log.tx_log");
+    named(|it| it.cache.ways = 1, "ssd.cache.ways");
 }

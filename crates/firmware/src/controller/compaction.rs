@@ -72,6 +72,10 @@ impl<I: LogIndex> Controller<I> {
                 return;
             };
             log.release(now, stats, platform);
+            self.give_frames_back();
+            let (Some(log), stats) = (self.log.as_mut(), &mut self.stats) else {
+                return;
+            };
             if !log.seal(now, &mut self.write_order, stats, platform) {
                 return;
             }
@@ -295,6 +299,9 @@ impl<I: LogIndex> Controller<I> {
         }
         let log = self.log.as_mut().expect("only a log is compacted");
         log.end_page(&mut self.stats);
+        if let Some(room) = self.room.as_mut() {
+            room.compacted(lpa);
+        }
         self.turn_log(now, platform);
     }
 

@@ -25,6 +25,11 @@ pub(super) struct Constants {
     /// Most dirty lines of a page that go to the log when it leaves.
     pub(super) sparse: u32,
     pub(super) miss_answer: MissAnswer,
+    /// What the log has at least, where the rest lies in frames.
+    pub(super) log_least: Bytes,
+    pub(super) log_entry: Bytes,
+    /// Lines of a half of the log that has all of its size.
+    pub(super) log_half_slots: u32,
     pub(super) launch: CompactionLaunch,
     /// Buffers that compaction leaves free.
     pub(super) leaves: usize,
@@ -40,7 +45,7 @@ impl Constants {
         Self {
             page: config.geometry.unit_size,
             all_lines: LineMask::full(config.geometry.unit_size),
-            frames_base: ssd.log.size + ssd.log.tx_log,
+            frames_base: ssd.log.beside_frames() + ssd.log.tx_log,
             tx_log_base: ssd.log.size,
             window_base: ssd.dram,
             keeps_nothing: ssd.cache.policy == CachePolicy::None,
@@ -48,6 +53,9 @@ impl Constants {
             frames_take_writes: takes_writes(config),
             sparse: ssd.log.sparse,
             miss_answer: ssd.miss_answer,
+            log_least: ssd.log.least,
+            log_entry: ssd.log.entry,
+            log_half_slots: u32::try_from(ssd.log.half_slot_count()).expect("validated"),
             launch: ssd.compaction.launch,
             leaves: ssd.compaction.leaves as usize,
             flush_cost: match ssd.power_loss_protection.keeps_buffers() {

@@ -111,6 +111,9 @@ impl<I: LogIndex> Controller<I> {
     #[inline(always)]
     fn evict(&mut self, lpa: Lpa, frame: FrameId) {
         self.hot_pages.left(lpa, self.cache.accesses(frame));
+        if let Some(room) = self.room.as_mut() {
+            room.left(lpa);
+        }
         let was_useless = self.cache.evict(frame);
         self.stats.prefetches_useless += u64::from(was_useless);
     }
@@ -163,6 +166,9 @@ impl<I: LogIndex> Controller<I> {
             platform.dram_behind(read, slot_address(slot), LINE_BYTES, true);
         }
         self.cache.mark_clean(frame);
+        if let Some(room) = self.room.as_mut() {
+            (0..count).for_each(|_| room.logged(lpa));
+        }
         self.stats.evicted_lines_logged += u64::from(count);
         self.pump_halves(at, platform);
         true

@@ -52,7 +52,7 @@ impl<I: LogIndex> Controller<I> {
             log_used: log.map_or(0, |log| log.used_slots()),
             is_compacting: log.is_some_and(|log| log.is_compacting()),
             is_draining: log.is_some_and(|log| log.is_draining()),
-            frames: self.cache.frame_count() as u32,
+            frames: self.cache.frame_count() as u32 - self.cache.reserved(),
             frames_used: self.cache.used_frames() as u32,
             buffers: buffers as u32,
             buffers_used: buffers_used as u32,

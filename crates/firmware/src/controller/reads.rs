@@ -242,6 +242,7 @@ impl<I: LogIndex> Controller<I> {
         let Some(mshr) = self.fetch(at, lpa, platform) else {
             return false;
         };
+        self.note_fetched(lpa);
         let expected = self.cache.expected(mshr);
         if self.delay.delays(at, pending.request.op, expected) {
             match expected {

@@ -110,6 +110,9 @@ impl<I: LogIndex> Controller<I> {
             order: self.write_order,
         };
         let payload = self.payload(request, line);
+        if let Some(room) = self.room.as_mut() {
+            room.logged(lpa);
+        }
         let log = self.log.as_mut();
         let log = log.expect("only a device with a log writes to it");
         let stats = &mut self.stats;
@@ -254,6 +257,7 @@ impl<I: LogIndex> Controller<I> {
             return Some((frame, platform.dram(at, address, size, true)));
         }
         let mshr = self.fetch(at, lpa, platform)?;
+        self.note_fetched(lpa);
         let frame = self.cache.frame_of(mshr);
         self.prefetch(at, lpa, request.source, platform);
         Some((frame, at))

@@ -52,6 +52,9 @@ impl Shape {
     }
 }
 
+/// The state of a frame that serves the log. Like one in flight it has bits that keep it in.
+pub(super) const SERVES_LOG: u32 = u32::MAX << 3;
+
 /// A full set: the frames from which a policy chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct FullSet<'a> {
@@ -76,6 +79,13 @@ impl<'a> FullSet<'a> {
     #[inline]
     pub fn frames(&self) -> Range<u32> {
         self.first..self.first + self.states.len() as u32
+    }
+    /// Those that have a page, and do not serve the log.
+    #[inline]
+    pub fn pages(&self) -> impl Iterator<Item = FrameId> + 'a {
+        let states = (self.first..).zip(self.states);
+        let pages = states.filter(|(_, state)| **state != SERVES_LOG);
+        pages.map(|(frame, _)| FrameId::new(frame))
     }
     /// Whether a frame of the set may leave.
     #[inline]

@@ -91,7 +91,10 @@ impl Model for ClockModel {
         loop {
             let slot = &mut self.ring[self.hand];
             self.hand = (self.hand + 1) % 4;
-            let (page, was_used) = slot.unwrap();
+            // The log may have the others.
+            let Some((page, was_used)) = *slot else {
+                continue;
+            };
             if stays(page) {
                 continue;
             }
@@ -316,6 +319,29 @@ impl Pair {
     }
 }
 
+impl Pair {
+    /// The log takes the next frame, if it can be had and its set keeps one.
+    fn reserve(&mut self) {
+        if self.cache.reserved() == 6 {
+            return;
+        }
+        let frame = self.cache.next_reserved();
+        if let Some(page) = self.cache.page_in(frame) {
+            if self.cache.mshr_of(frame).is_some() {
+                return;
+            }
+            self.leave(page.get());
+        }
+        self.cache.reserve();
+    }
+
+    fn give_back(&mut self) {
+        if self.cache.reserved() > 0 {
+            self.cache.give_back();
+        }
+    }
+}
+
 fn agree(policy: CachePolicy, steps: &[(u8, u64)]) {
     let mut pair = Pair::new(policy);
     for (kind, page) in steps {
@@ -323,7 +349,9 @@ fn agree(policy: CachePolicy, steps: &[(u8, u64)]) {
             0..=9 => pair.access(*page, false),
             10..=12 => pair.access(*page, true),
             13..=22 => pair.arrive(),
-            _ => pair.leave(*page),
+            23 => pair.leave(*page),
+            24 => pair.reserve(),
+            _ => pair.give_back(),
         }
         pair.cache.audit();
     }
@@ -332,7 +360,7 @@ fn agree(policy: CachePolicy, steps: &[(u8, u64)]) {
 fn steps() -> impl Strategy<Value = Vec<(u8, u64)>> {
     // A few pages that return often among many that do not.
     let page = prop_oneof![0..6_u64, 0..12_u64, 0..40_u64];
-    prop::collection::vec((0..24_u8, page), 1..400)
+    prop::collection::vec((0..26_u8, page), 1..400)
 }
 
 proptest! {

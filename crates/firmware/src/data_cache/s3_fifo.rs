@@ -70,7 +70,7 @@ impl S3Fifo {
     /// The page that would leave next, and has not earned a second chance or has to take it.
     fn candidate(&self, set: FullSet<'_>) -> Option<FrameId> {
         let is_main = |frame: &FrameId| self.states[frame.index()] & MAIN != 0;
-        let frames = || set.frames().map(FrameId::new);
+        let frames = || set.pages();
         let small_count = frames().filter(|frame| !is_main(frame)).count() as u32;
         let oldest = |main: bool| {
             let of_queue = frames().filter(|frame| is_main(frame) == main && set.may_leave(*frame));

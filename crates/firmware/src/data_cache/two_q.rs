@@ -64,7 +64,7 @@ impl EvictionPolicy for TwoQ {
     }
     fn victim(&mut self, set: FullSet<'_>) -> Option<FrameId> {
         let is_hot = |frame: &FrameId| self.is_hot[frame.index()];
-        let frames = || set.frames().map(FrameId::new);
+        let frames = || set.pages();
         let cold_count = frames().filter(|frame| !is_hot(frame)).count() as u32;
         let oldest = |hot: bool| {
             let of_queue = frames().filter(|frame| is_hot(frame) == hot && set.may_leave(*frame));

@@ -85,6 +85,7 @@ pub fn config(half: u64) -> ControllerConfig {
                 write_lookup: Cost::Charged,
                 merge_on_fill: Cost::Charged,
                 takes: LogTakes::All,
+                least: Bytes::ZERO,
                 sparse: 16,
                 lookup: LOG_LOOKUP,
             },

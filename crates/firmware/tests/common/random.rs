@@ -85,6 +85,7 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
             write_lookup: pick(random, &[Cost::Charged, Cost::Free]),
             merge_on_fill: pick(random, &[Cost::Charged, Cost::Free]),
             takes: LogTakes::All,
+            least: Bytes::ZERO,
             sparse: pick(random, &[0, 1, 3, 64]),
         },
         cache: CacheConfig {
@@ -149,6 +150,21 @@ fn random_ssd(random: &mut Stream, page: PageSize) -> SsdConfig {
     }
 }
 
+/// Puts three quarters of the log into frames of the data cache, where that goes: of a log that is
+/// four times as large, for a few frames seldom change hands.
+fn share_room(ssd: &mut SsdConfig) {
+    let log = &mut ssd.log;
+    let goes = log.mode == LogMode::Halves
+        && log.seal_at == Ratio::percent(100)
+        && log.size >= LINE_BYTES * 2
+        && ssd.cache.ways > 1;
+    if goes {
+        log.least = log.size;
+        log.size = log.least * 4;
+        ssd.dram += log.least * 7;
+    }
+}
+
 /// Whether the log of a run has the skip list for its index: two seeds of four, so that both meet
 /// what else depends on the seed.
 pub fn has_skip_list(seed: u64) -> bool {
@@ -168,11 +184,14 @@ pub fn random_config(random: &mut Stream) -> ControllerConfig {
         unit_size: page,
         units_per_page: 1,
     };
-    let ssd = random_ssd(random, page);
+    let mut ssd = random_ssd(random, page);
     let program_to = match ssd.compaction.launch {
         CompactionLaunch::IdleDies => ProgramTo::IdleDie,
         _ => ProgramTo::InTurn,
     };
+    if random.below(2) == 0 {
+        share_room(&mut ssd);
+    }
     ControllerConfig {
         ssd,
         ftl: FtlConfig {
