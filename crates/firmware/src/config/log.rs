@@ -50,7 +50,7 @@ units::parameters! {
         /// compaction has just brought to flash, and gives one back when a page is fetched again
         /// that has just left the data cache. 0B means that the log has all of its size always.
         least: Bytes, "0B, or two entries up to ssd.log.size; with mode = halves, seal_at = 100%, \
-            without tx_log", "ours: 0B";
+            ssd.cache.ways above 1, size at most half of ssd.dram, without tx_log", "ours: 0B";
         /// What a line in the log takes of ssd.log.size.
         entry: Bytes, "64B to 128B", "SkyByte III-B (64B, addresses are in the index); its artifact: 72B";
         /// Share of ssd.dram and of ssd.log.size that designs with a log have.

@@ -109,7 +109,7 @@ impl<I: LogIndex> Controller<I> {
     }
 
     #[inline(always)]
-    fn evict(&mut self, lpa: Lpa, frame: FrameId) {
+    pub(super) fn evict(&mut self, lpa: Lpa, frame: FrameId) {
         self.hot_pages.left(lpa, self.cache.accesses(frame));
         if let Some(room) = self.room.as_mut() {
             room.left(lpa);

@@ -1,10 +1,9 @@
 //! The part of the log that lies in frames of the data cache (`ssd.log.least`).
 //!
 //! [`Room`](crate::policies::room::Room) says how many frames the log should have. Here they change
-//! hands, one at a time and only when that costs nobody anything: the log takes a frame whose page
-//! is equal to flash or has just been sent there, and gives back what neither half has reached. A
-//! half is sealed as soon as it has what the log should have, so a log that has too much gives it
-//! back with its next two halves.
+//! hands: the log takes a frame whose page can leave at once, and gives back what neither half has
+//! reached. A half is sealed as soon as it has what the log should have, so a log that has too much
+//! gives it back with its next two halves.
 //!
 //! Invariant: a half has no more lines than half of the log's frames take, and those of its least.
 
@@ -93,7 +92,7 @@ impl<I: LogIndex> Controller<I> {
     }
 
     /// Frees the frame that is to serve the log next; says whether it is free. A page that is newer
-    /// than flash is sent there, and leaves the next time.
+    /// than flash goes there through a buffer, if one is free.
     fn vacate_for_log<P: Platform>(&mut self, now: Time, platform: &mut P) -> bool {
         let frame = self.cache.next_reserved();
         let Some(lpa) = self.cache.page_in(frame) else {
@@ -103,10 +102,14 @@ impl<I: LogIndex> Controller<I> {
             return false;
         }
         if self.cache.is_dirty(frame) {
-            self.write_frame_back(now, frame, platform);
-            return false;
+            if !self.write_frame_back(now, frame, platform) {
+                return false;
+            }
+            self.stats.evictions_dirty += 1;
+        } else {
+            self.stats.evictions_clean += 1;
         }
-        self.evict_clean(lpa, frame);
+        self.evict(lpa, frame);
         true
     }
 }
