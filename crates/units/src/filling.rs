@@ -81,17 +81,22 @@ pub enum Piece {
 const BESIDE: u64 = 16;
 /// Fewer bytes than these are not told apart.
 const LEAST: usize = 3 * WORD;
+/// In bytes that are nothing's so far a filling is looked for once in so many, wherever its words
+/// begin: one of fewer than these and three words may be taken for plain.
+const STRIDE: usize = 64;
 
 /// Takes bytes apart, in order, into pieces that together are these bytes.
 pub fn pieces(bytes: &[u8], mut each: impl FnMut(Piece)) {
     let (mut at, mut plain_from) = (0, 0);
     while at + LEAST <= bytes.len() {
-        let found = match zeroes(&bytes[at..]) {
-            size if size >= LEAST => Some((at, Piece::Zeroes(size), at + size)),
-            _ => filled(bytes, plain_from, at),
+        let is_due = (at - plain_from) % STRIDE < WORD;
+        let found = match zeroes(bytes, plain_from, at) {
+            None if is_due => filled(bytes, plain_from, at),
+            zeroes => zeroes,
         };
         let Some((begin, piece, end)) = found else {
-            at += 1;
+            // Zeroes are looked for at each of these places and once in a word elsewhere.
+            at += if is_due { 1 } else { WORD };
             continue;
         };
         if plain_from < begin {
@@ -105,61 +110,86 @@ pub fn pieces(bytes: &[u8], mut each: impl FnMut(Piece)) {
     }
 }
 
-fn zeroes(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|byte| **byte == 0).count()
+/// The zeroes of which a whole word is at `at`: where they begin, not before `least`, and end.
+fn zeroes(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)> {
+    if bytes[at..at + WORD] != [0; WORD] {
+        return None;
+    }
+    let is_zero = |byte: &&u8| **byte == 0;
+    let begin = at - bytes[least..at].iter().rev().take_while(is_zero).count();
+    let words = bytes[at..].chunks_exact(WORD);
+    let end = at + words.take_while(|word| **word == [0; WORD]).count() * WORD;
+    let end = end + bytes[end..].iter().take_while(is_zero).count();
+    let size = end - begin;
+    (size >= LEAST).then_some((begin, Piece::Zeroes(size), end))
 }
 
 /// The filling of which a whole word is at `at`: where it begins, not before `least`, and ends.
 fn filled(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)> {
-    let word_at = |at: usize| {
-        let bytes = bytes.get(at..at + WORD)?;
-        Some(gather(u64::from_le_bytes(bytes.try_into().ok()?)))
-    };
-    let (first, second) = (word_at(at)?, word_at(at + WORD)?);
+    let begin = bytes[at..].first_chunk::<LEAST>()?;
+    let [first, second, third] = [0, 1, 2].map(|word| {
+        let (_, word) = begin.split_at(word * WORD);
+        u64::from_le_bytes(*word.first_chunk().expect("LEAST has three"))
+    });
+    let [first, second] = [first, second].map(gather);
     // Of two words that follow each other only the places differ, by a carry; equal ones are no
     // filling's.
     let carry = first ^ second;
-    if carry == 0
-        || carry.trailing_zeros() < PLACE_AT
+    if carry.trailing_zeros() < PLACE_AT
+        || carry == 0
         || !((carry >> PLACE_AT) + 1).is_power_of_two()
     {
         return None;
     }
+    let third = third.to_le_bytes();
+    let (rest, _) = bytes[at + LEAST..].as_chunks::<WORD>();
+    // Of few words several numbers may be right; what is before them and behind decides.
     let run = |beside: u64| {
         let place = (first >> PLACE_AT) ^ beside;
         let number = first ^ (place << PLACE_AT);
-        let is_next = |count: &u64| {
-            let expected = number ^ (place.wrapping_add(*count) << PLACE_AT);
-            word_at(at + *count as usize * WORD) == Some(expected)
+        let is_next = |(count, found): &(u64, &[u8; WORD])| {
+            **found == word(number, place.wrapping_add(*count))
         };
-        let words = 1 + (1..).take_while(is_next).count();
-        (words, number, place)
+        let is_second = number ^ (place.wrapping_add(1) << PLACE_AT) == second;
+        if !is_second || !is_next(&(2, &third)) {
+            return None;
+        }
+        let words = 3 + (3..).zip(rest).take_while(is_next).count();
+        let (begin, from) = begin_of(bytes, least, at, number, place);
+        let mut end = at + words * WORD;
+        let behind = word(number, place.wrapping_add(words as u64));
+        end += bytes[end..]
+            .iter()
+            .zip(behind)
+            .take_while(|(one, other)| **one == *other)
+            .count();
+        let size = end - begin;
+        Some((begin, Piece::Filled { number, from, size }, end))
     };
-    let (words, number, place) = (0..BESIDE).map(run).max_by_key(|(words, ..)| *words)?;
-    if words * WORD < LEAST {
-        return None;
-    }
-    // Words of which a part is before the page, or behind its end.
+    let found = (0..BESIDE).filter_map(run);
+    found.max_by_key(|(begin, _, end)| end - begin)
+}
+
+/// Where in the bytes a filling begins that has the whole word `place` at `at`, and which of its
+/// own bytes that is.
+fn begin_of(bytes: &[u8], least: usize, at: usize, number: u64, mut place: u64) -> (usize, u64) {
     let mut begin = at;
-    if let Some(before) = place.checked_sub(1) {
-        let word = word(number, before);
-        let room = (at - least).min(WORD - 1);
-        let same = (0..room).take_while(|back| bytes[at - 1 - back] == word[WORD - 1 - back]);
-        begin -= same.count();
+    loop {
+        let room = (begin - least).min(WORD);
+        let same = match place.checked_sub(1) {
+            Some(before) => {
+                let word = word(number, before);
+                let is_same = |back: &usize| bytes[begin - 1 - back] == word[WORD - 1 - back];
+                (0..room).take_while(is_same).count()
+            }
+            None => 0,
+        };
+        begin -= same;
+        if same < WORD {
+            return (begin, place * WORD as u64 - same as u64);
+        }
+        place -= 1;
     }
-    let mut end = at + words * WORD;
-    let word = word(number, place.wrapping_add(words as u64));
-    end += bytes[end..]
-        .iter()
-        .zip(word)
-        .take_while(|(one, other)| **one == *other)
-        .count();
-    let piece = Piece::Filled {
-        number,
-        from: place * WORD as u64 - (at - begin) as u64,
-        size: end - begin,
-    };
-    Some((begin, piece, end))
 }
 
 /// Writes a part of a filling: its bytes from `from` on.
@@ -262,6 +292,40 @@ mod tests {
             }
             bytes.truncate(4096);
             assert!(again(&bytes).0 == bytes, "{turn}");
+        }
+    }
+
+    #[test]
+    fn a_filling_of_a_stride_and_three_words_is_found_wherever_it_is() {
+        let mut stream = Stream::new(9, "filling");
+        for before in 0..3 * STRIDE {
+            let mut bytes = vec![0; before];
+            bytes.fill_with(|| stream.bits() as u8 | 1);
+            // All of it but what might be a word's part.
+            bytes.resize(before + STRIDE + LEAST + 2 * WORD, 0);
+            refill(
+                stream.below(1 << 40),
+                stream.below(99),
+                &mut bytes[before..],
+            );
+            bytes.extend([1, 2, 3, 5, 7, 11]);
+            let (made, plain) = again(&bytes);
+            assert!(made == bytes);
+            // A byte beside it may be like the filling's by chance.
+            assert!(
+                (before + 3..=before + 6).contains(&plain),
+                "{before}: {plain}"
+            );
+        }
+    }
+
+    #[test]
+    fn zeroes_are_found_wherever_they_are() {
+        for before in 0..3 * STRIDE {
+            let mut bytes = vec![3; before];
+            bytes.resize(before + LEAST + WORD, 0);
+            bytes.push(1);
+            assert_eq!(again(&bytes), (bytes.clone(), before + 1), "{before}");
         }
     }
 
