@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -209,3 +210,25 @@ def test_explain_gain_names_the_loads_that_wait_for_all_sources(
     worth = {share["name"]: share["shapley_micro"] for share in told["shares"]}
     assert worth["loads_wait_for_all_sources"] < 900_000
     assert all(950_000 < worth[name] < 1_050_000 for name in others)
+
+
+def test_explain_gain_shares_out_our_own_design(entresol_command: Entresol, captured: Path) -> None:
+    """Its three large mechanisms: what they are worth together is what lies between without and
+    with all, and a mechanism in a run of which all others are on is the last in."""
+    words = ("--machine", "demo", "--design", "entresol", "--by", "mechanisms", "--mode", "fast")
+    outcome = entresol_command("explain-gain", captured, *words, "--json")
+    assert outcome.code == 0, outcome.err
+    told = json.loads(outcome.out)
+    names = {"write_log", "migration", "context_switch"}
+    assert {share["name"] for share in told["shares"]} == names
+    between = told["speedup_with_all_micro"] / told["speedup_without_micro"]
+    assert math.prod(share["shapley_micro"] / 1e6 for share in told["shares"]) == pytest.approx(
+        between, rel=1e-4
+    )
+    times = {
+        frozenset(each["on"]): each["reference_ps"] / each["design_ps"]
+        for each in told["configurations"]
+    }
+    for share in told["shares"]:
+        last = times[frozenset(names)] / times[frozenset(names - {share["name"]})]
+        assert share["last_in_micro"] / 1e6 == pytest.approx(last, rel=1e-4)

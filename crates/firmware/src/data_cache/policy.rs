@@ -53,7 +53,7 @@ impl Shape {
 }
 
 /// The state of a frame that serves the log. Like one in flight it has bits that keep it in.
-pub(super) const SERVES_LOG: u32 = u32::MAX << 3;
+pub(super) const SERVES_LOG: u32 = u32::MAX << super::MSHR_SHIFT;
 
 /// A full set: the frames from which a policy chooses.
 #[derive(Clone, Copy, Debug)]
