@@ -14,6 +14,8 @@ pub struct BranchPredictor {
     counters: Vec<u8>,
     mask: u32,
     history: u32,
+    /// The history behind the last branch of a group that was predicted wrong.
+    recovered: Option<u32>,
     /// The instruction that each path led to last.
     targets: Vec<u32>,
     path: u32,
@@ -42,6 +44,7 @@ impl BranchPredictor {
             },
             mask: (1 << history_bits) - 1,
             history: 0,
+            recovered: None,
             targets: vec![u32::MAX; TARGETS],
             path: 0,
         }
@@ -49,8 +52,32 @@ impl BranchPredictor {
     /// Predicts and trains the conditional branch at `pc`; says whether the prediction was right.
     #[inline]
     pub fn direction(&mut self, pc: u32, taken: bool) -> bool {
-        let index = (pc ^ self.history) & self.mask;
+        let is_right = self.train(pc, taken);
         self.history = self.history << 1 | u32::from(taken);
+        is_right
+    }
+    /// The same for a branch in a group that is fetched to its end behind a wrong prediction: the
+    /// history takes what was predicted, until [`BranchPredictor::recover`].
+    pub(crate) fn direction_in_group(&mut self, pc: u32, taken: bool) -> bool {
+        let is_right = self.train(pc, taken);
+        let (before, taken) = (self.history << 1, u32::from(taken));
+        self.history = before | if is_right { taken } else { 1 - taken };
+        if !is_right {
+            self.recovered = Some(before | taken);
+        }
+        is_right
+    }
+    /// The group's branches that were predicted wrong are done: the history is that behind the last
+    /// of them, in which those before it stand as predicted, and those behind it not at all.
+    pub(crate) fn recover(&mut self) {
+        if let Some(history) = self.recovered.take() {
+            self.history = history;
+        }
+    }
+    /// Predicts and trains the counter of a branch; says whether the prediction was right.
+    #[inline]
+    fn train(&mut self, pc: u32, taken: bool) -> bool {
+        let index = (pc ^ self.history) & self.mask;
         let shift = (index & 3) * 2;
         let byte = &mut self.counters[(index >> 2) as usize];
         let counter = *byte >> shift & 3;
@@ -123,6 +150,22 @@ mod tests {
         let mut stream = units::Stream::new(1, "branch");
         let misses = wrong(&mut predictor, (0..20_000).map(|_| stream.bits() & 1 == 1));
         assert!((9_000..11_000).contains(&misses), "{misses}");
+    }
+
+    /// Behind a first branch that is foreseen wrong, the group's second is looked up under a
+    /// history that has the prediction in it; if that is wrong too, its history stays.
+    #[test]
+    fn a_group_with_two_wrong_predictions_leaves_the_first_in_the_history_as_predicted() {
+        let mut predictor = BranchPredictor::new(16, BranchStart::Taken);
+        assert!(!predictor.direction_in_group(0x40, false));
+        assert_eq!(predictor.history, 0b1);
+        assert!(!predictor.direction_in_group(0x44, false));
+        assert_eq!(predictor.history, 0b11);
+        assert!(predictor.direction_in_group(0x48, true));
+        predictor.recover();
+        assert_eq!(predictor.history, 0b10, "not 0b001, what was taken");
+        predictor.recover();
+        assert_eq!(predictor.history, 0b10);
     }
 
     #[test]

@@ -63,7 +63,9 @@ pub enum CodeFetch {
     EachLine,
     /// In groups of as many instructions as are dispatched in a cycle: once for each group, in the
     /// line where the successor of the last branch is; what follows in line is at hand. A group
-    /// with a branch that was predicted wrong is fetched to its end.
+    /// with a branch that was predicted wrong is fetched to its end: branches behind it are
+    /// predicted by a history with what was predicted in it, fetching goes on once the first of
+    /// those that were predicted wrong is done, and the history is then that of the last of them.
     InGroups,
 }
 
@@ -125,7 +127,7 @@ units::parameters! {
         /// From the execution of a mispredicted branch to the dispatch of its successor.
         mispredict_penalty: Cycles, "0 to 1000cycles", "SkyByte's artifact: fetch 5 + allocate 10";
         /// Bits of global history of the gshare predictor.
-        history_bits: u32, "1 to 20", "SkyByte's artifact: gshare with 16 bits";
+        history_bits: u32, "1 to 20", "our choice: 16; SkyByte's artifact: 14, the first of two values given";
         /// What the predictor's counters say at the start: weakly not taken (`not_taken`) or
         /// strongly taken (`taken`).
         branch_start: BranchStart, "not_taken or taken",

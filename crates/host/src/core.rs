@@ -177,6 +177,7 @@ impl Core {
         self.close();
         self.window.forget_registers();
         self.front.restart();
+        self.predictor.recover();
         self.front.group_from = self.window.tail;
         self.front.not_before(cycle);
         self.retirement.not_before(cycle);
@@ -285,6 +286,7 @@ impl Core {
             schedulers.squash(end);
         }
         self.front.restart();
+        self.predictor.recover();
         self.close();
         self.stop = Stop::None;
         self.drain_again(end, uncore);

@@ -134,6 +134,7 @@ impl Core {
             _ => source.rewind_to(source.position() - instructions),
         }
         self.front.restart();
+        self.predictor.recover();
         self.stop = Stop::None;
         self.stats.squashes += 1;
         self.stats.squashed += instructions;

@@ -110,7 +110,12 @@ impl Front {
     /// A branch done at `done` was predicted wrong.
     fn mispredict(&mut self, done: u64, penalty: u64) {
         if self.group.is_some() {
-            self.mispredicted = Some(done);
+            // The first that is done lets fetching go on.
+            self.mispredicted = match self.mispredicted {
+                Some(before) if done >= PENDING => Some(before),
+                Some(before) => Some(before.min(done)),
+                None => Some(done),
+            };
             self.needs_care = true;
         } else {
             self.wait_for(done, penalty);
@@ -228,6 +233,7 @@ impl Core {
                 return true;
             }
             self.front.mispredicted = None;
+            self.predictor.recover();
             self.front.group_from = self.window.tail;
             let done = if done < PENDING {
                 done
@@ -268,7 +274,12 @@ impl Core {
     pub(super) fn steer(&mut self, taken: bool, op: &Op, done: u64) {
         if op.is(Op::CONDITIONAL) {
             self.stats.branches += 1;
-            if !self.predictor.direction(op.pc, taken) {
+            let is_right = if self.front.group.is_some() {
+                self.predictor.direction_in_group(op.pc, taken)
+            } else {
+                self.predictor.direction(op.pc, taken)
+            };
+            if !is_right {
                 self.stats.mispredicts += 1;
                 self.front.mispredict(done, self.timing.mispredict);
             }

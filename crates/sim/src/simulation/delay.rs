@@ -26,7 +26,8 @@ pub(crate) struct DelayPolicy {
     /// What a switch costs.
     switch_cost: Picos,
     /// From the host to where the device looks for a page: a thread that waits for one on its core
-    /// is told the time that flash takes, and counts it from its request on.
+    /// is told the time that flash takes, and counts it from its request on. Of the way between
+    /// core and memory, which is charged before the request, one half is the way back.
     request_path: Picos,
 }
 
@@ -60,7 +61,9 @@ impl DelayPolicy {
             wake,
             stores_switch: stores_switch(config),
             switch_cost: config.os.switch_cost,
-            request_path: config.link.protocol_latency / 2 + config.ssd.cache.lookup,
+            request_path: config.link.protocol_latency / 2
+                + config.ssd.cache.lookup
+                + way_back(config, wake),
         }
     }
 
@@ -84,6 +87,17 @@ impl DelayPolicy {
             MissKind::Ownership => self.stores_switch,
             MissKind::Fetch | MissKind::Walk => false,
         }
+    }
+}
+
+/// The share of the way between core and memory that an answer still has before it.
+fn way_back(config: &Config, wake: WakePolicy) -> Picos {
+    let period = config.cpu.clock.period();
+    match (wake, period) {
+        (WakePolicy::HoldCore, Some(period)) => {
+            period * (config.cpu.l3_latency.get() + config.cpu.memory_latency.get()) / 2
+        }
+        _ => Picos::ZERO,
     }
 }
 

@@ -10,6 +10,7 @@ use units::{Lpa, ThreadId};
 pub fn macsim_core(lab: &Lab) {
     schedulers(lab);
     branches_begin_at_taken(lab);
+    two_wrong_in_a_group(lab);
     one_line(lab);
     straight_code(lab);
     waited_stores(lab);
@@ -94,6 +95,39 @@ fn branches_begin_at_taken(lab: &Lab) {
     });
     let both = lab.both(&trace, "base-cssd", &[]);
     assert_eq!(counts(&both, "cores/mispredicts"), (17, 0));
+}
+
+/// A load, two branches that are not taken, of which the second needs the load's line, an addition,
+/// and in the next group a load. In the paper both are foreseen, and the last load is dispatched in
+/// cycle 1. In the artifact both are foreseen wrong, and come together: it is dispatched once the
+/// first branch is done, in cycle 17 (one to issue, one to execute, 15 of penalty), and does not
+/// wait for the line.
+fn two_wrong_in_a_group(lab: &Lab) {
+    let r = Reg::general;
+    let insts = [
+        Inst::new(OpClass::IntAlu, 0x8_0000, 4)
+            .addressing(&[r(4)])
+            .writing(&[r(5)])
+            .with_memory(true, false),
+        Inst::new(OpClass::CondBranch, 0x8_0004, 2).reading(&[r(6)]),
+        Inst::new(OpClass::CondBranch, 0x8_0006, 2).reading(&[r(5)]),
+        Inst::new(OpClass::IntAlu, 0x8_0008, 4).writing(&[r(7)]),
+        Inst::new(OpClass::IntAlu, 0x8_000c, 4)
+            .addressing(&[r(4)])
+            .writing(&[r(8)])
+            .with_memory(true, false),
+    ];
+    let trace = one_thread(|program, thread| {
+        let defined = insts.map(|inst| program.writer.define(inst));
+        for (place, inst) in defined.into_iter().enumerate() {
+            let page = [Some(0), None, None, None, Some(PAGE)][place];
+            let load = page.map(|page| (DATA + page, 8));
+            program.writer.execute(thread, inst, load, None);
+        }
+    });
+    let both = lab.both(&trace, "base-cssd", &[]);
+    assert_eq!(counts(&both, "cores/mispredicts"), (0, 2));
+    assert_eq!(added(&both), CYCLE * (17 - 1));
 }
 
 /// Ten jumps to targets never seen. What follows a jump is dispatched 17 cycles after it: one to
