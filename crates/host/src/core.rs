@@ -176,8 +176,7 @@ impl Core {
         let cycle = self.cycle_after(at);
         self.close();
         self.window.forget_registers();
-        self.front.restart();
-        self.predictor.recover();
+        self.restart_fetching();
         self.front.group_from = self.window.tail;
         self.front.not_before(cycle);
         self.retirement.not_before(cycle);
@@ -285,8 +284,7 @@ impl Core {
         if let Some(schedulers) = &mut self.schedulers {
             schedulers.squash(end);
         }
-        self.front.restart();
-        self.predictor.recover();
+        self.restart_fetching();
         self.close();
         self.stop = Stop::None;
         self.drain_again(end, uncore);

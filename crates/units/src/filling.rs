@@ -126,12 +126,11 @@ fn zeroes(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)
 
 /// The filling of which a whole word is at `at`: where it begins, not before `least`, and ends.
 fn filled(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)> {
-    let begin = bytes[at..].first_chunk::<LEAST>()?;
-    let [first, second, third] = [0, 1, 2].map(|word| {
-        let (_, word) = begin.split_at(word * WORD);
-        u64::from_le_bytes(*word.first_chunk().expect("LEAST has three"))
-    });
-    let [first, second] = [first, second].map(gather);
+    let (words, _) = bytes[at..].as_chunks::<WORD>();
+    let [first, second, third, rest @ ..] = words else {
+        return None;
+    };
+    let [first, second] = [first, second].map(|word| gather(u64::from_le_bytes(*word)));
     // Of two words that follow each other only the places differ, by a carry; equal ones are no
     // filling's.
     let carry = first ^ second;
@@ -141,8 +140,6 @@ fn filled(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)
     {
         return None;
     }
-    let third = third.to_le_bytes();
-    let (rest, _) = bytes[at + LEAST..].as_chunks::<WORD>();
     // Of few words several numbers may be right; what is before them and behind decides.
     let run = |beside: u64| {
         let place = (first >> PLACE_AT) ^ beside;
@@ -151,7 +148,7 @@ fn filled(bytes: &[u8], least: usize, at: usize) -> Option<(usize, Piece, usize)
             **found == word(number, place.wrapping_add(*count))
         };
         let is_second = number ^ (place.wrapping_add(1) << PLACE_AT) == second;
-        if !is_second || !is_next(&(2, &third)) {
+        if !is_second || !is_next(&(2, third)) {
             return None;
         }
         let words = 3 + (3..).zip(rest).take_while(is_next).count();

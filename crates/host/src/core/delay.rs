@@ -133,8 +133,7 @@ impl Core {
             Squash::RunsOn => self.fetch_ahead(end, source),
             _ => source.rewind_to(source.position() - instructions),
         }
-        self.front.restart();
-        self.predictor.recover();
+        self.restart_fetching();
         self.stop = Stop::None;
         self.stats.squashes += 1;
         self.stats.squashed += instructions;

@@ -268,6 +268,11 @@ impl Core {
             PENDING | place as u64
         }
     }
+    /// Nothing that was fetched is dispatched any more, and no branch of it is waited for.
+    pub(super) fn restart_fetching(&mut self) {
+        self.front.restart();
+        self.predictor.recover();
+    }
 
     /// What the branch or serialising instruction `op`, done at `done`, means for the front end.
     #[inline]

@@ -92,10 +92,10 @@ impl DelayPolicy {
 
 /// The share of the way between core and memory that an answer still has before it.
 fn way_back(config: &Config, wake: WakePolicy) -> Picos {
-    let period = config.cpu.clock.period();
-    match (wake, period) {
-        (WakePolicy::HoldCore, Some(period)) => {
-            period * (config.cpu.l3_latency.get() + config.cpu.memory_latency.get()) / 2
+    let cpu = &config.cpu;
+    match wake {
+        WakePolicy::HoldCore => {
+            cpu.period() * (cpu.l3_latency.get() + cpu.memory_latency.get()) / 2
         }
         _ => Picos::ZERO,
     }
