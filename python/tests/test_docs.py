@@ -73,3 +73,12 @@ def test_the_python_of_the_documentation_works(
     for directory, record in (("xz", "summary.json"), ("log", "sweep.json")):
         left = {path.name for path in (tmp_path / directory).iterdir()}
         assert left == {record, "results.parquet", "report.html"}
+
+
+def test_the_index_of_the_bench_log_is_what_the_log_has() -> None:
+    index, *sections = (ROOT / "docs" / "bench-log.md").read_text().split("\n## ")
+    headings = [section.splitlines()[0] for section in sections]
+    anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert re.findall(r"^\| \d.*\(#(\S+)\) \| .", index, flags=re.MULTILINE) == anchors
+    days = [heading[:10] for heading in headings]
+    assert days == sorted(days)

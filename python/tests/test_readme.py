@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -65,8 +66,11 @@ def test_its_numbers_are_those_of_the_reproduction() -> None:
         told = measured[claim]
         assert [published, paper, artifact] == [told[3], told[5], told[6]], claim
         number = cause.rsplit(": ", 1)[1]
-        causes = " ".join(below[claim].split())
-        assert f"it is {number}." in causes.split("*artifact*")[0], (claim, number)
+        causes = " ".join(below[claim].split()).split("*artifact*")[0]
+        # The main one is what alone brings ours nearest to the published number.
+        alone = [float(found) for found in re.findall(r"it is (\d+\.?\d*)\.", causes)]
+        nearest = min(alone, key=lambda value: abs(math.log(value / float(published))))
+        assert float(number) == nearest, (claim, number, alone)
     for number in re.findall(r"\d+\.\d+", found.split("\n\n|")[0]):
         assert any(number in row for row in ([*rows[0][:4], rows[0][4].rsplit(": ", 1)[1]],))
 

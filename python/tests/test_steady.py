@@ -285,6 +285,11 @@ def test_what_has_no_steady_state_is_refused(entresol_command: Entresol, tmp_pat
             "steady", trace, "--design", "base-cssd", "--window", "90000000", *place, *common
         )
         assert outcome.code == 2 and "do not fit" in outcome.err
+        assert "left out" not in outcome.err
+    outcome = entresol_command(
+        "steady", trace, "--design", "all", "--window", "90000000", "--from", "50", *common
+    )
+    assert outcome.code == 2 and "left out: skybyte-ct, skybyte-wct, whose" in outcome.err
     assert not list(tmp_path.rglob("*.misses")), "before a pass is paid for"
 
 

@@ -112,6 +112,9 @@ def steady_command(
     wanted = study.study_of(traces, design, setup, threads, audit)
     if design is None or "all" in design:
         chosen = tuple(name for name in wanted.designs if name not in SAMPLED)
+        left_out = ", ".join(name for name in wanted.designs if name in SAMPLED)
+        if left_out:
+            terminal.say(f"left out: {left_out}, whose operating system samples pages in time")
         wanted = study.Study(wanted.captures, chosen, setup, threads, audit)
     seed_numbers = tuple(range(first_seed, first_seed + seeds))
     study.check_seeds(wanted, seed_numbers)
