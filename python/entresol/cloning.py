@@ -175,7 +175,8 @@ def _copy_data(old: int, new: int) -> int:
             piece = os.pread(old, min(_PIECE, hole - at), at)
             if not piece:
                 raise OSError(errno.EIO, "the file became shorter")
-            os.pwrite(new, piece, at)
-            at += len(piece)
-            copied += len(piece)
+            # A full disk may take a part of it before it says so.
+            written = os.pwrite(new, piece, at)
+            at += written
+            copied += written
     return copied

@@ -11,6 +11,8 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from file_server import reach, run, without_fuse
 from kill_lab import make_image
 from nbd_client import Client
 from small_devices import BUSY
+
+from entresol.device import connect
 
 WITHOUT = without_fuse()
 pytestmark = pytest.mark.skipif(WITHOUT is not None, reason=f"FUSE: {WITHOUT}")
@@ -119,6 +123,31 @@ def test_both_ports_show_the_same_bytes_at_once(serve: Serve, tmp_path: Path) ->
     client.close()
     said = server.stop()
     assert "served 100 requests of 1 client and 100 requests through the file; 0 were" in said
+
+
+def test_a_write_waits_for_an_open_transaction_but_not_for_ever(
+    serve: Serve, tmp_path: Path
+) -> None:
+    path = tmp_path / "shm"
+    server = serve("--shm", f"unix:{path}")
+    fd = os.open(server.file, os.O_RDWR)
+    with connect(path) as device, ThreadPoolExecutor() as pool:
+        for is_committed in (False, True):
+            tx = device.begin()
+            device.write(0, b"open", tx)
+            write = pool.submit(os.pwrite, fd, b"file" * (BLOCK // 4), 0)
+            # Nobody else is kept waiting.
+            assert os.pread(fd, 4, BLOCK) == bytes(4)
+            assert not write.done()
+            if is_committed:
+                device.commit(tx)
+                assert write.result(PATIENCE) == BLOCK
+            else:
+                fails_with(errno.EBUSY, partial(write.result, PATIENCE))
+                device.abort(tx)
+        assert device.read(0, 8) == b"filefile"
+    os.close(fd)
+    assert "through the file; 1 was refused or failed" in server.stop()
 
 
 def test_the_file_has_the_size_of_the_device_and_keeps_it(serve: Serve) -> None:

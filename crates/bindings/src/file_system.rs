@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 use serve::Address;
 use shm::{Connect, ConnectError};
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -326,12 +328,19 @@ fn fs_mount(
     }
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all, power cuts included.
 fn put_in_place(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let done = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    // Hidden, and of this process alone: nothing of the user's has this name.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let part = path.with_file_name(format!(".new-{name}-{}", std::process::id()));
+    let written = || {
+        let mut file = File::create_new(&part)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&part, path)?;
+        File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    };
+    let done = written();
     if done.is_err() {
         // What is left of it is of no use, and may be what fills the disk.
         let _ = std::fs::remove_file(&part);

@@ -96,6 +96,7 @@ impl Doors {
         let manner = Manner {
             for_others: ports.allow_other,
             is_paced: ports.is_paced,
+            beside_transactions: ports.nvme.is_some() || ports.shm.is_some(),
         };
         let mount = |place: &String| Mounted::new(device.clone(), Path::new(place), manner);
         Ok(Self {
@@ -156,7 +157,15 @@ fn device_serve(
     };
     let device = py.detach(|| RealDevice::open(image, pace));
     let device = Arc::new(device.map_err(to_python)?);
-    let doors = py.detach(|| Doors::open(image, &device, &ports))?;
+    let doors = match py.detach(|| Doors::open(image, &device, &ports)) {
+        Ok(doors) => doors,
+        Err(error) => {
+            // Nothing was served: the image is left as it was found, and not as behind a power cut.
+            py.detach(|| Arc::into_inner(device).map_or(Ok(()), RealDevice::close))
+                .map_err(to_python)?;
+            return Err(error);
+        }
+    };
     // Whoever ends it while it says where it serves ends it as later: what was acknowledged is
     // kept.
     let interruption = listening.call1((doors.told(&device, &ports),)).err();
@@ -311,6 +320,8 @@ fn run(
     let is_mounted = || fuse.as_ref().is_some_and(|mounted| !mounted.is_over());
     let (nbd, nvme, shm) = std::thread::scope(|scope| {
         let stop = &stop;
+        // However this thread ends: the others are joined.
+        let _ends = Ends(stop);
         let shared = shm.as_ref().map(|listener| {
             scope.spawn(move || {
                 let _ends = Ends(stop);

@@ -125,8 +125,12 @@ impl DeviceEngine {
             tables.lose(protection);
             logged = Logged::of(&tables);
         }
+        let astray = astray(&tables, &image.media);
+        if !astray.is_empty() {
+            recovery::check(&config, &tables, &dram)?;
+        }
         // What there is not is damage of the tables; what flash has lost is poison.
-        for (buffer, lpa, ppa, wrong) in astray(&tables, &image.media) {
+        for (buffer, lpa, ppa, wrong) in astray {
             if let Some(wrong @ Astray::Nowhere(_)) = wrong {
                 let what = wrong.sentence(buffer, lpa, ppa);
                 return Err(DeviceFileError::damaged(&dram, what));

@@ -3,11 +3,12 @@
 use crate::common::{Place, made, small, small_log};
 use device::{DeviceConfig, DeviceEngine, Image, Pace, Purpose, fsck};
 use firmware::{BufferId, Durable};
-use port::Command;
+use port::{Acknowledge, Command, Conflict, SharedBlock};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use units::{BlockAddr, ByteAddr, FrameId, LogSlot, Lpa, Stream, TxId};
+use std::sync::Arc;
+use units::{BlockAddr, ByteAddr, Bytes, FrameId, LogSlot, Lpa, Stream, TxId};
 
 /// Damage of random bytes, one after the other.
 const TURNS: u64 = 300;
@@ -32,7 +33,7 @@ fn killed(place: &Place, config: &DeviceConfig) -> PathBuf {
         engine.finish(ticket, &mut []).unwrap();
     }
     let ticket = engine
-        .submit(commit, ByteAddr::new(0), units::Bytes::ZERO)
+        .submit(commit, ByteAddr::new(0), Bytes::ZERO)
         .unwrap();
     engine.finish(ticket, &mut []).unwrap();
     drop(engine);
@@ -215,6 +216,34 @@ fn a_device_without_a_battery_that_is_refused_keeps_its_bytes() {
     let layout = Image::open_for(&image, Purpose::Check).unwrap().layout;
     store(&image, layout.block(BlockAddr::new(5)), &[900 << 32]);
     check_refused(&image, "block 5 is beyond the flash or too full");
+}
+
+/// Pages that were on flash past their buffers are brought back by opening, before the controller
+/// looks at the tables.
+#[test]
+fn an_image_that_is_refused_keeps_pages_past_their_buffers() {
+    let place = Place::new("damaged-past-buffers");
+    let mut engine = made(&place, &small_log());
+    let blocks: Vec<SharedBlock> = (0..4).map(|byte| Arc::new([byte; 4096])).collect();
+    let command = Command::WriteBlocks(Acknowledge::Accepted);
+    let at = ByteAddr::new(0);
+    let ticket = engine.submit_shared(command, at, Conflict::Wait, &blocks);
+    engine.finish(ticket.unwrap(), &mut []).unwrap();
+    drop(engine);
+    let image = place.path("image");
+    let opened = Image::open_for(&image, Purpose::Check).unwrap();
+    assert!(opened.tables.on_flash().next().is_some());
+    let block = opened.layout.block(BlockAddr::new(5));
+    drop(opened);
+    let whole = fs::read(image.join("dram.bin")).unwrap();
+    store(&image, block, &[900 << 32]);
+    check_refused(&image, "block 5 is beyond the flash or too full");
+    fs::write(image.join("dram.bin"), whole).unwrap();
+    let mut engine = DeviceEngine::open(&image, Pace::None).unwrap();
+    let mut found = [9; 4096];
+    let ticket = engine.submit(Command::Read, ByteAddr::new(3 * 4096), Bytes::new(4096));
+    engine.finish(ticket.unwrap(), &mut found).unwrap();
+    assert_eq!(found, [3; 4096]);
 }
 
 /// The line that a killed process was writing to a frame is where opening writes to first.

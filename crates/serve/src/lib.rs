@@ -12,6 +12,7 @@
 
 mod address;
 mod bell;
+mod conflict;
 pub mod image;
 pub mod nbd;
 pub mod nvme;

@@ -30,7 +30,8 @@ impl Extent {
     pub fn read(at: ByteAddr, size: Bytes) -> Self {
         Self {
             begin: at.get(),
-            end: at.get() + size.get(),
+            // Of shared memory it may be beyond any device: that is told when it is done.
+            end: at.get().saturating_add(size.get()),
             parts: None,
             writes: false,
             is_in_pieces: false,

@@ -221,7 +221,8 @@ impl Layout {
             block_domain,
             transactions,
             costs,
-            pmem,
+            // No request reaches it.
+            pmem: _,
         } = self.shape;
         let survives = |domain| u64::from(domain == PersistenceDomain::Device);
         let flags = flag::TRANSACTIONS * u64::from(transactions.is_some())
@@ -243,7 +244,7 @@ impl Layout {
             (at::BLOCK_COMMAND, costs.block_command.get()),
             (at::READ_BANDWIDTH, costs.read_bandwidth.get()),
             (at::WRITE_BANDWIDTH, costs.write_bandwidth.get()),
-            (at::PMEM, pmem.get()),
+            (at::PMEM, 0),
             (at::ENTRIES, ENTRIES as u64),
             (at::DATA, self.data.get()),
             (at::MOST_REQUEST, MOST_REQUEST.get()),

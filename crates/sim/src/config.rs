@@ -238,6 +238,26 @@ impl Config {
         ))
     }
 
+    /// Pages that have a set of host DRAM, and with it no choice of a node.
+    fn set_problems(&self) -> Option<String> {
+        let moves_pages = match self.mechanisms().migration {
+            Migration::Adaptive | Migration::Tpp => true,
+            Migration::None | Migration::HostCache => false,
+        };
+        if self.numa.nodes <= 1 || !moves_pages || self.host_ways().is_none() {
+            return None;
+        }
+        let (what, instead) = match self.design.migration {
+            Migration::HostCache => ("astriflash.fill = hotness", "astriflash.fill=on_demand"),
+            _ => ("host.sets above 0", "host.sets=0"),
+        };
+        Some(format!(
+            "numa.nodes is {}, but {what} gives each page a set of host DRAM, whatever its node; \
+             take --set numa.nodes=1, or --set {instead}",
+            self.numa.nodes
+        ))
+    }
+
     /// Scans and hint faults that leave no core any time, so that the run would never end.
     fn sampling_problems(&self) -> Vec<String> {
         if !crate::fabric::samples(self) || self.tpp.scan_pages == 0 {
@@ -285,6 +305,7 @@ impl Config {
             ),
         ]));
         problems.extend(self.huge_page_problems());
+        problems.extend(self.set_problems());
         problems.extend(self.sampling_problems());
         if self.design.migration != Migration::None && self.host.promoted.is_zero() {
             problems.push(

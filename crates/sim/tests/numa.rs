@@ -120,6 +120,36 @@ fn a_machine_that_cannot_be_split_is_refused_in_a_sentence() {
 }
 
 #[test]
+fn sets_of_host_dram_are_refused_where_pages_may_choose_a_node() {
+    for (design, setting, sentence) in [
+        ("skybyte-full", "host.sets=8", Some("host.sets above 0")),
+        ("skybyte-ct", "host.sets=8", Some("host.sets above 0")),
+        (
+            "astriflash-cxl",
+            "astriflash.fill=hotness",
+            Some("astriflash.fill = hotness"),
+        ),
+        ("skybyte-w", "host.sets=8", None),
+        ("astriflash-cxl", "host.sets=8", None),
+    ] {
+        let mut spec = spec("demo", design);
+        spec.overrides = two(&[setting]).into_iter().map(str::to_string).collect();
+        let refused = Prepared::with_trace(spec, chase(1, 1)).err();
+        let error = refused.map(|error| error.to_string());
+        match (sentence, &error) {
+            (Some(what), Some(error)) => assert!(
+                error.contains(&format!(
+                    "numa.nodes is 2, but {what} gives each page a set"
+                )),
+                "{error}"
+            ),
+            (None, None) => {}
+            _ => panic!("{design} with {setting}: {error:?}"),
+        }
+    }
+}
+
+#[test]
 fn retries_in_closed_form_go_the_whole_way() {
     // A machine whose switches cost nothing retries as often as the way to the device allows: the
     // longer way leaves fewer retries in the 100 µs that a page is on its way, and the run as long.

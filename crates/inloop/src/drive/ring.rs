@@ -26,6 +26,8 @@ pub(super) struct Failure {
 /// A ring of the kernel's.
 pub(super) struct Ring {
     ring: IoUring,
+    /// The kernel may have requests of a call that has ended.
+    is_lost: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -51,6 +53,7 @@ impl Ring {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             ring: IoUring::new(ENTRIES)?,
+            is_lost: false,
         })
     }
 
@@ -76,18 +79,21 @@ impl Ring {
         file: &File,
         transfers: &mut [Transfer],
     ) -> Result<(), Failure> {
-        let mut failure = None;
         for (part, some) in transfers.chunks_mut(ENTRIES as usize).enumerate() {
-            let result = self.perform_some(file, some);
-            failure = failure.or(result.err().map(|failure| Failure {
+            // Behind a failure nothing is asked for.
+            self.perform_some(file, some).map_err(|failure| Failure {
                 index: failure.index + part * ENTRIES as usize,
                 ..failure
-            }));
+            })?;
         }
-        failure.map_or(Ok(()), Err)
+        Ok(())
     }
 
     fn perform_some(&mut self, file: &File, transfers: &mut [Transfer]) -> Result<(), Failure> {
+        if self.is_lost {
+            let error = io::Error::other("requests before these were not answered");
+            return Err(Failure { index: 0, error });
+        }
         let fd = types::Fd(file.as_raw_fd());
         for (index, transfer) in transfers.iter_mut().enumerate() {
             let size = u32::try_from(transfer.memory.len() * GRAIN).expect("less than 4 GiB");
@@ -110,7 +116,9 @@ impl Ring {
         let mut failure = None;
         let mut left = transfers.len();
         if let Err(error) = self.submit() {
-            // The kernel has these requests, or takes them later: their memory is never given back.
+            // The kernel has these requests, or takes them later: their memory is never given back,
+            // and what the ring says from now on may be of them.
+            self.is_lost = true;
             for transfer in transfers {
                 std::mem::forget(std::mem::take(&mut transfer.memory));
             }

@@ -5,7 +5,7 @@
 //! the device together.
 
 use super::Served;
-use super::request::Request;
+use super::request::{Kept, Request};
 use crate::bell::Bell;
 use crate::server::{Control, Protocol, Rhythm, Sockets, run};
 use crate::tasks::{Job, Tasks};
@@ -97,8 +97,8 @@ impl<D: Device + Drive> Inbox<D> {
     fn do_alone(&self, request: Request) {
         match &*self.device() {
             Some(device) => {
-                let mut buffer = Vec::new();
-                let done = block_on(&**device, request.perform(&**device, &mut buffer));
+                let mut kept = Kept::default();
+                let done = block_on(&**device, request.perform(&**device, &mut kept));
                 self.count(&done);
             }
             None => request.refuse(),

@@ -18,6 +18,8 @@ pub struct Manner {
     pub for_others: bool,
     /// Callers wait for the device's time, so none may keep the others waiting.
     pub is_paced: bool,
+    /// Other clients of the device have transactions, for which none may keep the others waiting.
+    pub beside_transactions: bool,
 }
 
 /// What was done through the file.
@@ -59,7 +61,8 @@ impl<D: Device + Drive + Send + Sync + 'static> Mounted<D> {
         };
         let shape = device.shape();
         let bell = Bell::new().map_err(system)?;
-        let inbox = Arc::new(Inbox::new(device, bell, !manner.is_paced));
+        let does_alone = !(manner.is_paced || manner.beside_transactions);
+        let inbox = Arc::new(Inbox::new(device, bell, does_alone));
         let owner = (getuid().as_raw(), getgid().as_raw());
         let file = OneFile::new(inbox.clone(), shape, owner, manner.for_others);
         let session = Session::new(file, place, shown(manner))?;

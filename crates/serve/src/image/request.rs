@@ -1,11 +1,13 @@
 //! What programs do with the file, as requests of the device.
 
+use crate::conflict::{Change, change};
 use crate::order::Extent;
-use crate::progress::give_way;
+use crate::progress::{Memory, Progress};
 use crate::ranges::{PIECE, pieces};
 use crate::tasks::Job;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
-use port::{Acknowledge, Device, DeviceError};
+use port::{Acknowledge, Command, Device, DeviceError};
+use std::rc::Rc;
 use units::{ByteAddr, Bytes, TxId};
 
 /// Zeroes for the ends of holes; a block of a device has at most so many.
@@ -51,13 +53,35 @@ impl Request {
     }
 }
 
+/// What stays from one request to the next.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// For what is read.
+    buffer: Vec<u8>,
+    /// Of the server's thread; nothing where a request is done by the thread that read it.
+    progress: Option<Rc<Progress>>,
+}
+
+impl Memory for Kept {
+    fn new(progress: &Rc<Progress>) -> Self {
+        Self {
+            buffer: Vec::new(),
+            progress: Some(Rc::clone(progress)),
+        }
+    }
+}
+
 impl Job for Request {
     type Done = Result<(), DeviceError>;
-    /// For what is read.
-    type Memory = Vec<u8>;
+    type Memory = Kept;
 
     /// Has the device do it, and answers the kernel.
-    async fn perform<D: Device>(self, device: &D, buffer: &mut Vec<u8>) -> Result<(), DeviceError> {
+    async fn perform<D: Device>(self, device: &D, kept: &mut Kept) -> Result<(), DeviceError> {
+        let Kept { buffer, progress } = kept;
+        let port = Port {
+            device,
+            progress: progress.as_deref(),
+        };
         match self {
             Self::Read { at, size, reply } => {
                 // Bounded by what the kernel asks for at once.
@@ -78,7 +102,7 @@ impl Job for Request {
                 is_synced,
                 reply,
             } => {
-                let mut done = write(device, at, &bytes).await;
+                let mut done = write(&port, at, &bytes).await;
                 if is_synced && done.is_ok() {
                     done = device.flush().await.map(drop);
                 }
@@ -89,7 +113,7 @@ impl Job for Request {
                 done
             }
             Self::Flush { reply } => answer(reply, device.flush().await.map(drop)),
-            Self::Zero { at, size, reply } => answer(reply, zero(device, at, size).await),
+            Self::Zero { at, size, reply } => answer(reply, zero(&port, at, size).await),
         }
     }
 
@@ -103,6 +127,50 @@ impl Job for Request {
             Self::Flush { .. } => None,
             // Before and behind its whole blocks there may be others' bytes.
             Self::Zero { at, size, .. } => Some(Extent::write(*at, *size, 3)),
+        }
+    }
+}
+
+/// The device, of which nobody waits for long for a transaction that its host may never end.
+struct Port<'a, D> {
+    device: &'a D,
+    /// Without it no other client has transactions, and nothing is waited for.
+    progress: Option<&'a Progress>,
+}
+
+impl<D: Device> Port<'_, D> {
+    async fn write(&self, at: ByteAddr, bytes: &[u8]) -> Result<(), DeviceError> {
+        if let Some(progress) = self.progress {
+            let write = Change::Write(Command::Write(TxId::NONE), bytes);
+            return change(self.device, progress, None, at, write).await;
+        }
+        self.device.write(at, bytes, TxId::NONE).await.map(drop)
+    }
+
+    async fn write_blocks(&self, at: ByteAddr, bytes: &[u8]) -> Result<(), DeviceError> {
+        let when = Acknowledge::Accepted;
+        if let Some(progress) = self.progress {
+            let write = Change::Write(Command::WriteBlocks(when), bytes);
+            return change(self.device, progress, None, at, write).await;
+        }
+        self.device.write_blocks(at, bytes, when).await.map(drop)
+    }
+
+    async fn trim(&self, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+        if let Some(progress) = self.progress {
+            return change(self.device, progress, None, at, Change::Trim(size)).await;
+        }
+        self.device.trim(at, size).await.map(drop)
+    }
+
+    /// A piece of a hole is done. Says whether the next one may begin.
+    async fn passed(&self, at: ByteAddr, size: Bytes) -> bool {
+        match self.progress {
+            Some(progress) => {
+                progress.passed(at, size).await;
+                !progress.is_stopping()
+            }
+            None => true,
         }
     }
 }
@@ -163,48 +231,58 @@ async fn read(device: &impl Device, at: ByteAddr, into: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-async fn write(device: &impl Device, at: ByteAddr, bytes: &[u8]) -> Result<(), DeviceError> {
-    let parts = Parts::new(at, bytes.len(), device.shape().block);
+async fn write(
+    port: &Port<'_, impl Device>,
+    at: ByteAddr,
+    bytes: &[u8],
+) -> Result<(), DeviceError> {
+    let parts = Parts::new(at, bytes.len(), port.device.shape().block);
     let (head, rest) = bytes.split_at(parts.head);
     let (blocks, tail) = rest.split_at(parts.blocks);
     if !head.is_empty() {
-        device.write(at, head, TxId::NONE).await?;
+        port.write(at, head).await?;
     }
     if !blocks.is_empty() {
-        let at = after(at, parts.head);
-        device
-            .write_blocks(at, blocks, Acknowledge::Accepted)
-            .await?;
+        port.write_blocks(after(at, parts.head), blocks).await?;
     }
     if !tail.is_empty() {
-        let at = after(at, parts.head + parts.blocks);
-        device.write(at, tail, TxId::NONE).await?;
+        port.write(after(at, parts.head + parts.blocks), tail)
+            .await?;
     }
     Ok(())
 }
 
-/// Trims whole blocks, and writes zeroes over the rest.
-async fn zero(device: &impl Device, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+/// Trims whole blocks, and writes zeroes over the rest; not all of it if the server stops.
+async fn zero(port: &Port<'_, impl Device>, at: ByteAddr, size: Bytes) -> Result<(), DeviceError> {
+    let end = after(at, size.get() as usize);
     for (at, size) in pieces(at, size, PIECE) {
+        let whole = size;
         let size = size.get() as usize;
-        let parts = Parts::new(at, size, device.shape().block);
-        zero_bytes(device, at, parts.head).await?;
+        let parts = Parts::new(at, size, port.device.shape().block);
+        zero_bytes(port, at, parts.head).await?;
         if parts.blocks > 0 {
             let blocks = Bytes::new(parts.blocks as u64);
-            device.trim(after(at, parts.head), blocks).await?;
+            port.trim(after(at, parts.head), blocks).await?;
         }
         let done = parts.head + parts.blocks;
-        zero_bytes(device, after(at, done), size - done).await?;
-        give_way().await;
+        zero_bytes(port, after(at, done), size - done).await?;
+        if !port.passed(at, whole).await && after(at, size) < end {
+            return Err(DeviceError::Stopped {
+                reason: "its server stops, and a part of the hole is made".to_owned(),
+            });
+        }
     }
     Ok(())
 }
 
-async fn zero_bytes(device: &impl Device, at: ByteAddr, size: usize) -> Result<(), DeviceError> {
+async fn zero_bytes(
+    port: &Port<'_, impl Device>,
+    at: ByteAddr,
+    size: usize,
+) -> Result<(), DeviceError> {
     let piece = Bytes::new(ZEROES.len() as u64);
     for (at, size) in pieces(at, Bytes::new(size as u64), piece) {
-        let zeroes = &ZEROES[..size.get() as usize];
-        device.write(at, zeroes, TxId::NONE).await?;
+        port.write(at, &ZEROES[..size.get() as usize]).await?;
     }
     Ok(())
 }

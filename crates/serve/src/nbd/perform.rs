@@ -3,12 +3,12 @@
 use super::reply::ROOM;
 use super::request::{Command, Cookie, Refusal, Request};
 use super::wire::Errno;
+use crate::conflict::{Change, change};
 use crate::order::Extent;
 use crate::progress::Progress;
 use crate::ranges::{PIECE, ZERO_PIECE, ZEROES, pieces};
-use crate::server::now;
 use crate::tasks::Job;
-use port::{Acknowledge, Conflict, Device, DeviceError, Payload};
+use port::{Acknowledge, Device, DeviceError};
 use std::rc::Rc;
 use std::time::Instant;
 use units::{ByteAddr, Bytes};
@@ -99,27 +99,8 @@ struct Port<'a, D> {
 }
 
 impl<D: Device> Port<'_, D> {
-    /// Changes a range. Where a transaction that is open stands against it, it is tried again until
-    /// that has ended, but not for ever. What the device is not left with is not done later.
-    async fn change<'p>(
-        &self,
-        command: port::Command,
-        at: ByteAddr,
-        payload: impl Fn() -> Payload<'p>,
-    ) -> Result<(), DeviceError> {
-        loop {
-            let request = self
-                .device
-                .request(command, at, payload(), Conflict::Refuse);
-            let Err(error) = request.await else {
-                return Ok(());
-            };
-            let may_pass = matches!(error, DeviceError::Locked { .. } | DeviceError::LogFull);
-            if !may_pass || now() >= self.until {
-                return Err(error);
-            }
-            self.progress.later().await;
-        }
+    async fn change(&self, at: ByteAddr, what: Change<'_>) -> Result<(), DeviceError> {
+        change(self.device, self.progress, Some(self.until), at, what).await
     }
 
     async fn persist(&self, when: Acknowledge) -> Result<(), DeviceError> {
@@ -146,7 +127,7 @@ async fn perform(
         Command::Write { at, bytes, when } => {
             *buffer = bytes;
             let command = port::Command::WriteBlocks(when);
-            port.change(command, at, || Payload::Out(buffer)).await?;
+            port.change(at, Change::Write(command, buffer)).await?;
         }
         Command::Flush => {
             port.device.flush().await?;
@@ -156,8 +137,7 @@ async fn perform(
                 if port.progress.is_stopping() {
                     return Ok(None);
                 }
-                let trim = port::Command::Trim;
-                port.change(trim, at, || Payload::None(size)).await?;
+                port.change(at, Change::Trim(size)).await?;
                 port.progress.passed(at, size).await;
             }
             port.persist(when).await?;
@@ -169,7 +149,7 @@ async fn perform(
                     return Ok(None);
                 }
                 let zeroes = &ZEROES[..size.get() as usize];
-                port.change(write, at, || Payload::Out(zeroes)).await?;
+                port.change(at, Change::Write(write, zeroes)).await?;
                 port.progress.passed(at, size).await;
             }
             port.persist(when).await?;

@@ -6,6 +6,7 @@ use super::perform::{Done, Submission};
 use super::request::{Cookie, Refusal};
 use crate::address::Listener;
 use crate::bell::Bell;
+use crate::conflict::PATIENCE;
 use crate::output::Buffers;
 use crate::server::{Control, Protocol, Rhythm, ServerError, Sockets, now, run};
 use crate::tasks::Tasks;
@@ -40,7 +41,7 @@ impl Default for Limits {
             connections: 32,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(5),
-            patience: Duration::from_secs(5),
+            patience: PATIENCE,
         }
     }
 }

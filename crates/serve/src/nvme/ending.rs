@@ -36,8 +36,14 @@ impl Hosts {
             }
             // One that fails to commit is aborted.
             (Operation::Commit(tx) | Operation::Abort(tx), _) => {
-                if let Some(controller) = self.controller(done.connection) {
-                    controller.transactions.retain(|open| open != tx);
+                match self.controller(done.connection) {
+                    Some(controller) => controller.transactions.retain(|open| open != tx),
+                    // Its queue has gone meanwhile, and nobody knows any more whose it was.
+                    None => {
+                        for controller in self.controllers.iter_mut().flatten() {
+                            controller.transactions.retain(|open| open != tx);
+                        }
+                    }
                 }
             }
             _ => {}

@@ -1,10 +1,15 @@
 //! What the device does for a request.
 
+use crate::conflict::{Change, change};
+use crate::order::Extent;
+use crate::progress::{Memory, Progress};
+use crate::ranges::{PIECE, pieces};
+use crate::server::now;
 use crate::tasks;
 use ::shm::{DataRange, Layout, Region, Request, Submission, statistics_to_bytes};
-use port::{Atomicity, Command, Completion, Device, Payload};
+use port::{Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload, Shape};
 use std::rc::Rc;
-use units::{ByteAddr, TxId};
+use units::{ByteAddr, Bytes, TxId};
 
 /// A request of a client.
 #[derive(Debug)]
@@ -28,13 +33,34 @@ pub(super) struct Outcome {
     pub result: port::Outcome,
 }
 
+/// What stays from one request to the next.
+pub(super) struct Kept {
+    /// Bytes on their way.
+    buffer: Vec<u8>,
+    progress: Rc<Progress>,
+}
+
+impl Memory for Kept {
+    fn new(progress: &Rc<Progress>) -> Self {
+        Self {
+            buffer: Vec::new(),
+            progress: Rc::clone(progress),
+        }
+    }
+}
+
 impl tasks::Job for Job {
     type Done = Outcome;
-    /// Bytes on their way.
-    type Memory = Vec<u8>;
+    type Memory = Kept;
 
-    async fn perform<D: Device>(self, device: &D, buffer: &mut Vec<u8>) -> Outcome {
-        let mut result = perform(device, &self, buffer).await;
+    async fn perform<D: Device>(self, device: &D, kept: &mut Kept) -> Outcome {
+        let mut result = match self.submission.request {
+            Request::Trim(at, size) if size > PIECE && is_of(&device.shape(), at, size) => {
+                let waits = self.submission.conflict == Conflict::Wait;
+                trim(device, &kept.progress, (at, size), waits).await
+            }
+            _ => perform(device, &self, &mut kept.buffer).await,
+        };
         if let Some(tx) = self.submission.request.transaction() {
             result = result.map_err(|error| error.under(tx));
         }
@@ -45,6 +71,55 @@ impl tasks::Job for Job {
             result,
         }
     }
+
+    /// Of a transaction nothing stands behind a trim, which may have to wait for its end.
+    fn extent(&self) -> Option<Extent> {
+        let size = |range: DataRange| Bytes::new(range.size as u64);
+        match self.submission.request {
+            Request::Read(at, range) | Request::ReadBlocks(at, range) => {
+                Some(Extent::read(at, size(range)))
+            }
+            Request::Write(at, range, _) if self.tx == TxId::NONE => {
+                Some(Extent::write(at, size(range), 1))
+            }
+            Request::WriteBlocks(at, range, _) => Some(Extent::write(at, size(range), 1)),
+            Request::Trim(at, size) => {
+                let count = size.get().div_ceil(PIECE.get());
+                Some(Extent::write(at, size, count))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a device has these blocks: one that has not says so before it trims any.
+fn is_of(shape: &Shape, at: ByteAddr, size: Bytes) -> bool {
+    let end = at.get().checked_add(size.get());
+    end.is_some_and(|end| end <= shape.capacity.get())
+        && at.get().is_multiple_of(shape.block.get())
+        && size.get().is_multiple_of(shape.block.get())
+}
+
+/// A long range in pieces: the device has an operation for each page of a command. A part of it is
+/// done when it fails, or when the server stops.
+async fn trim<D: Device>(
+    device: &D,
+    progress: &Progress,
+    (at, size): (ByteAddr, Bytes),
+    waits: bool,
+) -> port::Outcome {
+    // Who does not wait has had no patience from the beginning.
+    let until = (!waits).then(now);
+    for (at, size) in pieces(at, size, PIECE) {
+        if progress.is_stopping() {
+            return Err(DeviceError::Stopped {
+                reason: "its server stops, and a part of the range is trimmed".to_owned(),
+            });
+        }
+        change(device, progress, until, at, Change::Trim(size)).await?;
+        progress.passed(at, size).await;
+    }
+    Ok(nothing())
 }
 
 /// As many bytes as a range has.

@@ -251,6 +251,47 @@ fn a_server_that_stops_lets_nobody_wait_for_what_is_open() {
     again.end();
 }
 
+/// A long range is trimmed in pieces: what overlaps it and came later is done later, others have
+/// their turn meanwhile, and a transaction is waited for.
+#[test]
+fn a_long_trim_is_done_in_pieces_and_in_order() {
+    let serving = Serving::new("shm-trim");
+    let (one, other) = (serving.connect(), serving.connect());
+    let (blocks, locked, behind) = (300, 200 * BLOCK, 310 * BLOCK);
+    let size = Bytes::new((blocks * BLOCK) as u64);
+    let full = vec![9; blocks * BLOCK];
+    one.wait(one.write_blocks(at(0), &full, Acknowledge::Accepted))
+        .unwrap();
+    let tx = other.wait(other.begin(TxOptions::default())).unwrap();
+    other.wait(other.write(at(locked), b"open", tx)).unwrap();
+    let refused = one.request(Command::Trim, at(0), Payload::None(size), Conflict::Refuse);
+    let stands = DeviceError::Locked { at: at(locked) };
+    assert_eq!(one.wait(refused), Err(stands));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut trim = pin!(one.trim(at(0), size));
+    let mut write = pin!(one.write(at(64), b"later", TxId::NONE));
+    assert!(trim.as_mut().poll(&mut context).is_pending());
+    assert!(write.as_mut().poll(&mut context).is_pending());
+    // Neither who is elsewhere waits for it, nor the transaction itself.
+    one.wait(one.write(at(behind), b"else", TxId::NONE))
+        .unwrap();
+    other
+        .wait(other.write(at(locked + 64), b"more", tx))
+        .unwrap();
+    assert!(trim.as_mut().poll(&mut context).is_pending());
+    assert!(write.as_mut().poll(&mut context).is_pending());
+    other.wait(other.commit(tx)).unwrap();
+    one.wait(trim).unwrap();
+    one.wait(write).unwrap();
+    let mut found = vec![1; blocks * BLOCK];
+    other.wait(other.read(at(0), &mut found)).unwrap();
+    assert_eq!(&found[64..69], b"later");
+    found[64..69].fill(0);
+    assert!(found.iter().all(|byte| *byte == 0));
+    let (served, _) = serving.end();
+    assert_eq!(served.errors, 1);
+}
+
 #[test]
 fn threads_share_a_client() {
     let serving = Serving::new("shm-threads");
