@@ -4,8 +4,8 @@
     results = es.run("sort.etr", ["base-cssd", "skybyte-full"], machine="demo")
     results.frame()
 
-The Rust core is `entresol._core`; it is imported in `entresol.core` and nowhere else. Names are
-loaded when they are first used, so that `import entresol` costs nothing.
+The Rust core is `entresol._core`; it is imported in `entresol.core` and `entresol.crash_labs` and
+nowhere else. Names are loaded when they are first used, so that `import entresol` costs nothing.
 """
 
 import importlib

@@ -51,10 +51,11 @@ def create(path: Path, content: bytes) -> None:
 def move(written: Path, path: Path) -> None:
     """Gives what is written and synced its name, in the place of what has it. Raises `OSError`."""
     written.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Brings a file or a directory to the disk. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -94,12 +95,12 @@ class OutputDirectory:
     def commit(self) -> None:
         """Moves all files to their place, each whole."""
         for name in self._files:
-            _sync(self._staging.path / name)
+            sync(self._staging.path / name)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             for name in self._files:
                 (self._staging.path / name).replace(self.path / name)
-            _sync(self.path)
+            sync(self.path)
         except OSError as error:
             raise UserError(f"{self.path}: cannot write the results: {error.strerror}.") from error
 
@@ -126,7 +127,7 @@ class OutputFile:
 
     def commit(self) -> None:
         """Gives the file, or the directory that was made in its place, its name."""
-        _sync(self.temporary)
+        sync(self.temporary)
         try:
             move(self.temporary, self.path)
         except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from entresol import core, in_loop, parquet_text
 from entresol.core import Json, Setup
 from entresol.errors import UserError
+from entresol.interruption import watched
 from entresol.summary import SCHEMA
 
 
@@ -104,7 +105,7 @@ def _run(
     def see() -> None:
         watch(design, *replay.progress())
 
-    return in_loop.watched(work, see, replay.cancel)
+    return watched(work, see, replay.cancel)
 
 
 @contextmanager

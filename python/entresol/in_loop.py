@@ -9,18 +9,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from entresol import core
 from entresol.atomic import OutputDirectory
-from entresol.errors import Failed, UserError, did_you_mean
+from entresol.errors import Failed, Stopped, UserError, did_you_mean
 from entresol.execution.point import Point
-from entresol.interruption import POLL_SECONDS, Interruption
+from entresol.interruption import watched
 from entresol.result_types import RunResult
 
 MODELLED = "modelled"
@@ -33,7 +31,6 @@ START_SECONDS = 30.0
 STOP_SECONDS = 5.0
 
 Watch = Callable[[Point, core.Progress], None]
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,11 @@ def parse(
 ) -> Device | None:
     """What `--device` says; nothing for the model. Raises `UserError`."""
     kind, _, place = text.partition(":")
+    if (processor, patience) != (MEASURED.processor, MEASURED.patience) and kind != "loop":
+        raise UserError(
+            f"--processor and --device-timeout are of a device in the loop; --device is {text}: "
+            "leave them out, or write --device loop."
+        )
     if kind in NVME:
         return _nvme(kind, place, drive, overwrites)
     if drive is not None and (kind != "loop" or place):
@@ -173,14 +175,17 @@ def kept_recordings(destination: Path | None) -> Iterator[dict[str, bytes]]:
     ended: dict[str, bytes] = {}
     try:
         yield ended
-    except (KeyboardInterrupt, core.SimulationError):
+    except (KeyboardInterrupt, core.SimulationError) as error:
         if destination is not None and ended:
             folder = destination / UNFINISHED
             with OutputDirectory(folder) as directory:
                 for name, recording in ended.items():
                     directory.file(name).write_bytes(recording)
                 directory.commit()
-            sys.stderr.write(f"recordings of the runs that had ended: {folder}\n")
+            said = f"recordings of the runs that had ended: {folder}"
+            if isinstance(error, KeyboardInterrupt):
+                raise Stopped(f"interrupted; {said}") from None
+            sys.stderr.write(f"{said}\n")
         raise
 
 
@@ -230,22 +235,6 @@ def execute(
 
 def _see(run: core.Run, point: Point, watch: Watch) -> None:
     watch(point, run.progress())
-
-
-def watched(
-    work: Callable[[], Answer], see: Callable[[], None], cancel: Callable[[], None]
-) -> Answer:
-    """What comes of work in a thread of its own, which is looked at now and then and cancelled when
-    the command is interrupted."""
-    with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(work)
-        while wait([future], timeout=POLL_SECONDS).not_done:
-            if interruption.requested:
-                cancel()
-            see()
-        if interruption.requested:
-            raise KeyboardInterrupt
-        return future.result()
 
 
 def read_recording(device: Device, name: str, count: int, may_lack: bool = False) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotYet
 from types import FrameType
 from typing import Any, TypeVar
@@ -67,3 +67,19 @@ def interruptible(work: Callable[[], Answer]) -> Answer:
                 if future.done():  # The work itself gave this error, or the answer just came.
                     return future.result()
     raise KeyboardInterrupt
+
+
+def watched(
+    work: Callable[[], Answer], see: Callable[[], None], cancel: Callable[[], None]
+) -> Answer:
+    """What comes of work in a thread of its own, which is looked at now and then and cancelled when
+    the command is interrupted."""
+    with Interruption() as interruption, ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(work)
+        while wait([future], timeout=POLL_SECONDS).not_done:
+            if interruption.requested:
+                cancel()
+            see()
+        if interruption.requested:
+            raise KeyboardInterrupt
+        return future.result()

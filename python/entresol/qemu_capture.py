@@ -104,6 +104,7 @@ def _run(arguments: Sequence[str]) -> int:
     # The terminal sends Ctrl-C to the whole group: the program decides, and we wait for it. A
     # handler, unlike SIG_IGN, is not inherited by the program.
     previous = signal.signal(signal.SIGINT, lambda *_: None)
+    at_end = signal.getsignal(signal.SIGTERM)
     try:
         child = subprocess.Popen(arguments)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
@@ -112,7 +113,7 @@ def _run(arguments: Sequence[str]) -> int:
         raise UserError(f"{arguments[0]}: cannot be started: {error.strerror}.") from error
     finally:
         signal.signal(signal.SIGINT, previous)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, at_end)
 
 
 def _ending(status: int) -> str:

@@ -104,11 +104,13 @@ def _row(
     trace: str, design: str, own: Sequence[WindowResult], reference: Sequence[WindowResult]
 ) -> Row:
     windows, base = _by_window(own), _by_window(reference)
-    accesses = [run["statistics"]["amat"]["paper_accesses"] for run in own]
 
-    def amat(name: Literal["paper_ps", "all_ps"]) -> float:
-        means = [run["statistics"]["amat"][name] for run in own]
-        return math.fsum(a * t for a, t in zip(accesses, means, strict=True)) / (sum(accesses) or 1)
+    def amat(
+        name: Literal["paper_ps", "all_ps"], counted: Literal["paper_accesses", "all_accesses"]
+    ) -> float:
+        parts = [run["statistics"]["amat"] for run in own]
+        accesses = sum(part[counted] for part in parts)
+        return math.fsum(part[counted] * part[name] for part in parts) / (accesses or 1)
 
     pairs = list(zip(base, windows, strict=True))
     programs = [math.fsum(map(_programs, window)) / len(window) for window in windows]
@@ -118,8 +120,8 @@ def _row(
         estimate.jackknife(windows, pace),
         estimate.jackknife_factor(pairs, _speedup),
         _spread(own),
-        amat("paper_ps"),
-        amat("all_ps"),
+        amat("paper_ps", "paper_accesses"),
+        amat("all_ps", "all_accesses"),
         estimate.mean(programs),
         tuple(
             warning

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from entresol import atomic, core, estimate, locks, steadiness
@@ -17,6 +18,7 @@ from entresol.errors import UserError
 from entresol.estimate import Estimate, Factor
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point, Steady, key_of_point
+from entresol.interruption import watched
 from entresol.study import Capture, Study
 
 SCHEMA = 2
@@ -124,9 +126,12 @@ def misses_of(wanted: Study, capture: Capture, plan: Plan, store: Path, say: Say
         with locks.alone(place / f".{path.stem}.lock"):
             if not path.exists():
                 say(f"{capture.name}: passes through the caches of {wanted.setup.machine} …")
-                temporary = place / f".new-{path.name}-{os.getpid()}"
+                # One that a killed command has left is written over.
+                temporary = place / f"{atomic.TEMPORARY}{path.name}"
                 try:
-                    core.write_misses(own, temporary)
+                    write = partial(core.write_misses, own, temporary)
+                    watched(write, lambda: None, own.cancel)
+                    atomic.sync(temporary)
                     atomic.move(temporary, path)
                 finally:
                     temporary.unlink(missing_ok=True)

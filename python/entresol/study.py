@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,28 @@ class Study:
     setup: Setup
     threads: int | None
     audit: bool
+
+
+VARIED = {"run.seed": "--seed and --seeds", "ftl.placement": "--placements"}
+"""What commands vary from window to window, and the options that say how often."""
+
+
+def check_varied(setup: Setup) -> None:
+    """Raises `UserError` for a value of what a command itself varies, and so would not use."""
+    named = [override.split("=", 1)[0].strip() for override in setup.overrides]
+    for _, text in setup.files:
+        for section, values in tomllib.loads(text).items():
+            named += [f"{section}.{key}" for key in values] if isinstance(values, dict) else []
+    for key, options in VARIED.items():
+        if key in named:
+            raise UserError(f"{key}: this command varies it; leave it out, and see {options}.")
+
+
+def say_unread(wanted: Study, say: Callable[[str], None]) -> None:
+    """Says what was set that a design does not read."""
+    for design in wanted.designs:
+        if unread := core.unread_keys(wanted.setup, design):
+            say(f"{design}: set, and not read by this design: {', '.join(unread)}")
 
 
 def check_seeds(wanted: Study, seeds: Sequence[int]) -> None:
@@ -223,7 +245,10 @@ def command(study: Study, more: Sequence[str] = (), verb: str = "run") -> str:
     """The `entresol run`, or other command, that repeats a study, `more` being its other options:
     names without their places, so that it is the same here and elsewhere."""
     setup = study.setup
-    sources = [capture.source.name for capture in study.captures]
+    sources = [
+        "+".join(part.source.name for part in capture.parts or (capture,))
+        for capture in study.captures
+    ]
     everything = len(study.designs) == len(core.designs())
     words = ["entresol", verb, *sources]
     words += ["--design", "all" if everything else ",".join(study.designs)]

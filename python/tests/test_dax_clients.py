@@ -66,6 +66,10 @@ def test_steps_are_found_again_in_what_is_measured_of_them() -> None:
     for lacking in range(4):
         rows = [row for number, row in enumerate(_bench()["cases"]) if number != lacking]
         assert clients.of_bench({"cases": rows}) is None
+    # Nobody shares a sync.
+    alone = _bench()
+    alone["cases"][2]["operations_per_sync"] = 1
+    assert clients.of_bench(alone) is None
     # Benches of before processors were looked at.
     rows = [{key: value for key, value in row.items() if key != "processor_us"}
             for row in _bench()["cases"]]  # fmt: skip

@@ -165,6 +165,8 @@ def test_a_drive_that_is_too_small_is_one_sentence(
         (("--device", "recorded:/nowhere"), "cannot be read"),
         (("--device", "loop:/nowhere/firmware"), "no firmware can be reached there"),
         (("--device", "loop", "--processor", "cortex-a35"), "Did you mean cortex-a53?"),
+        (("--processor", "cortex-a35"), "write --device loop"),
+        (("--device", "recorded:/x", "--device-timeout", "9"), "write --device loop"),
         (("--device", "loop", "--processor", "no.toml"), "cannot be read"),
     ],
 )
@@ -263,7 +265,7 @@ def test_recordings_of_runs_that_have_ended_survive_an_interruption(
     monkeypatch.setattr(core, "Run", _Interrupted)
     at = ("--device", f"loop:{tmp_path / 'nobody'}", "-o", tmp_path / "out")
     stopped = entresol_command("run", captured, *ON, "skybyte-wp", *at)
-    assert stopped.code != 0
+    assert stopped.code == 130 and stopped.err.count("\n") == 1 and "nothing" not in stopped.err
     left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
     assert left == [Path("out/unfinished/sort.skybyte-w.times")]
     assert (tmp_path / left[0]).read_bytes() == b"times of its own"

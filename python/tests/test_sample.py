@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import Entresol
+from conftest import ROOT, Entresol, one_line
 
-from entresol import estimate, quantity, sampling
+from entresol import core, estimate, quantity, sampling, study
 
 fake = pytest.mark.usefixtures("fake")
 
@@ -149,3 +149,41 @@ def test_a_co_run_is_run_with_each_program_alone(
         expected = program["execution_time_ps"] * 1000 // program["alone_ps"]
         assert program["slowdown_milli"] == expected
     assert all("slowdown_milli" not in run["programs"][0] for run in runs[:2])
+
+
+@pytest.mark.parametrize("command", ["sample", "steady"])
+def test_what_the_command_varies_is_not_set(
+    entresol_command: Entresol, captured: Path, tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "more.toml"
+    file.write_text("[ftl]\nplacement = 3\n")
+    for words, key, option in (
+        (("--set", "run.seed=7"), "run.seed", "--seeds"),
+        (("--config", file), "ftl.placement", "--placements"),
+    ):
+        done = entresol_command(command, captured, "--machine", "demo", *words)
+        assert done.code == 2 and one_line(done).startswith(f"entresol: {key}: this command")
+        assert option in done.err
+    on = ("--machine", "demo", "--design", "base-cssd", "--set", "ssd.log.size=256KiB")
+    late = ("--from", "50") if command == "steady" else ()
+    done = entresol_command(command, captured, *on, "--window", "90000000", *late)
+    assert "base-cssd: set, and not read by this design: ssd.log.size" in done.err
+
+
+def test_a_mean_over_all_accesses_is_weighted_by_all_of_them() -> None:
+    def window(paper: int, every: int, paper_ps: int, all_ps: int) -> Any:
+        amat = {"paper_accesses": paper, "paper_ps": paper_ps,
+                "all_accesses": every, "all_ps": all_ps}  # fmt: skip
+        statistics = {"amat": amat, "flash": {"program_pages": 0}}
+        return {"trace": "t", "design": "d", "window": paper, "seed": 1, "placement": 0,
+                "pace": [_thread(0, 100, 10, 50)], "instructions": 100, "execution_time_ps": 50,
+                "statistics": statistics, "warnings": []}  # fmt: skip
+
+    (row,) = sampling.rows([window(0, 10, 0, 400), window(10, 30, 7, 800)])
+    assert (row.amat_ps, row.amat_all_ps) == (7.0, 700.0)
+
+
+def test_a_co_run_is_repeated_by_its_programs() -> None:
+    both = "+".join(str(ROOT / "traces" / name) for name in ("sort.etr", "xz.etr"))
+    wanted = study.study_of([both], ["base-cssd"], core.Setup("demo"), None, False)
+    assert study.command(wanted).split()[2:5] == ["sort.etr", "xz.etr", "sort.etr+xz.etr"]

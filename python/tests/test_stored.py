@@ -246,10 +246,17 @@ def test_files_that_were_never_finished_are_cleared_when_they_are_old(
     for name in (".new-old", ".new-young"):
         (kept.path(made[0]).parent / name).write_text("half")
     old = kept.path(made[0]).parent / ".new-old"
-    os.utime(old, (0, 0))
+    others = [kept.root.parent / name for name in ("misses/.new-a.misses", "steady/.new-b",
+                                                   "file-systems/results/ab/.new-c")]  # fmt: skip
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    for path in (old, *others[:2]):
+        os.utime(path, (0, 0))
     said = entresol_command("results", "gc", "--older", "30d", "--delete").out
     assert "1 file that was never finished" in said
     assert not old.exists() and old.with_name(".new-young").exists()
+    assert [path.exists() for path in others] == [False, False, True]
 
 
 @pytest.mark.parametrize(

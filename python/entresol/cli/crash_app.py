@@ -67,15 +67,16 @@ def crash_app(
         ),
     ] = None,
     personality: Annotated[
-        str, typer.Option("--personality", metavar="NAME", help="Of a new file system.")
-    ] = "bytefs",
+        str | None,
+        typer.Option("--personality", metavar="NAME", help="Of a new file system; else bytefs."),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option("--device", metavar="PRESET", help="Of a new device, as for fs bench."),
     ] = None,
     scale: Annotated[
-        int, typer.Option("--scale", metavar="N", help="One in N of a new device.")
-    ] = 64,
+        int | None, typer.Option("--scale", metavar="N", help="One in N of a new device; else 64.")
+    ] = None,
     sets: SetOption = None,
     cuts: Annotated[
         int | None,
@@ -115,9 +116,13 @@ def crash_app(
     _check_program(program)
     if keep is not None and keep.exists():
         raise UserError(f"{keep}: is there already; name a directory to be made.")
+    new = {"--personality": personality, "--device": device, "--scale": scale, "--set": sets}
+    if image is not None and (given := [name for name, value in new.items() if value]):
+        raise UserError(f"{given[0]}: is of a new device; with --image leave it out.")
+    personality = personality or "bytefs"
     options: Json = {
         "device": device or ("bytefs" if personality in WITH_LOG else "bytefs-cache"),
-        "scale": scale,
+        "scale": 64 if scale is None else scale,
         "sets": list(sets or ()),
         "personality": personality,
         "now_ns": time.time_ns(),

@@ -81,6 +81,7 @@ def sample_command(
     With -o: samples.json and samples.parquet, one row per window.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
+    study.check_varied(setup)
     wanted = study.study_of(
         traces,
         design,
@@ -91,6 +92,7 @@ def sample_command(
     )
     seed_numbers, placement_numbers = tuple(range(1, seeds + 1)), tuple(range(placements))
     study.check_seeds(wanted, seed_numbers)
+    study.say_unread(wanted, terminal.say)
     plan = sampling.Plan(windows, window, seed_numbers, placement_numbers)
     sampling.check(wanted, plan)
     with nullcontext() if output is None else OutputDirectory(output) as directory:

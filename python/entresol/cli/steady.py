@@ -30,10 +30,12 @@ from entresol.cli.options import (
     TracesArgument,
 )
 from entresol.core import Json
+from entresol.errors import Stopped
 from entresol.execution.executor import Outcome
 from entresol.execution.point import Point
 from entresol.steadiness import PARTS
 from entresol.store.location import store_directory
+from entresol.store.result_store import Store
 
 SAMPLED = ("skybyte-ct", "skybyte-wct")
 """Designs of `all` that are left out: their operating system samples pages in time."""
@@ -109,6 +111,7 @@ def steady_command(
     Each design's firmware and host placement live through it without time. With -o: steady.json.
     """
     setup = study.setup_of(machine, nand, config, overrides, fidelity)
+    study.check_varied(setup)
     wanted = study.study_of(traces, design, setup, threads, audit)
     if design is None or "all" in design:
         chosen = tuple(name for name in wanted.designs if name not in SAMPLED)
@@ -118,6 +121,7 @@ def steady_command(
         wanted = study.Study(wanted.captures, chosen, setup, threads, audit)
     seed_numbers = tuple(range(first_seed, first_seed + seeds))
     study.check_seeds(wanted, seed_numbers)
+    study.say_unread(wanted, terminal.say)
     plan = steady.Plan(
         windows,
         window,
@@ -131,10 +135,19 @@ def steady_command(
     def execute(points: Sequence[Point]) -> list[Outcome]:
         return terminal.execute(points, terminal.name_of, None, jobs)
 
-    with nullcontext() if output is None else OutputDirectory(output) as directory:
-        result = steady.run(wanted, plan, store_directory(store), execute, terminal.say)
-        if directory is not None:
-            result_files.write_steady(directory, result)
+    kept = store_directory(store)
+    try:
+        with (
+            nullcontext() if output is None else OutputDirectory(output) as directory,
+            Store(kept).in_use(),
+        ):
+            result = steady.run(wanted, plan, kept, execute, terminal.say)
+            if directory is not None:
+                result_files.write_steady(directory, result)
+    except KeyboardInterrupt:
+        raise Stopped(
+            "interrupted; what had ended is in the store, and the same command goes on from there."
+        ) from None
     if as_json:
         sys.stdout.write(summary.to_text(result))
         return

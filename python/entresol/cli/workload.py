@@ -18,7 +18,7 @@ from entresol.atomic import OutputFile
 from entresol.choices import Scale
 from entresol.cli import complete
 from entresol.cli.options import JobsOption, JsonOption, StoreOption
-from entresol.errors import UserError
+from entresol.errors import Stopped, UserError
 from entresol.summary import to_text
 from entresol.terminal import print_table
 from entresol.workload import capture_cache, catalogue, table1
@@ -91,7 +91,15 @@ def record_command(
     for program in chosen:
         wanted = capture_cache.Wanted(program.name, threads, scale, size, seed, work)
         started = time.monotonic()
-        recording = capture_cache.record(wanted, store)
+        try:
+            recording = capture_cache.record(wanted, store)
+        except KeyboardInterrupt:
+            if program is chosen[0]:
+                raise
+            raise Stopped(
+                f"interrupted at {program.name}; the captures before it are kept, and the same "
+                "command goes on from there."
+            ) from None
         took = f"made in {time.monotonic() - started:.1f} s" if recording.made else "in the store"
         instructions = core.trace_info(recording.path, blocks=False)["instructions"]
         path = _copy(recording.path, targets[program.name])

@@ -110,6 +110,8 @@ def of_bench(bench: Json) -> Costs | None:
     if count == 1 or any(key not in seen for key in wanted):
         return None
     one, ten, many, plain = (seen[key] for key in wanted)
+    if many.per_sync <= 1:  # Nobody shares a sync, so a turn cannot be told from a round.
+        return None
     return costs(one, ten, many, count, plain.per_sync)
 
 

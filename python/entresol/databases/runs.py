@@ -124,9 +124,13 @@ def bench(plan: Plan, work: Path, say: Say) -> Outcome:
     watch.was("runs")
     if plan.kills and not plan.only_records:
         for name in names:
-            case = next(case for case in plan.cases if case.database == name and _syncs(case))
+            syncing = (case for case in plan.cases if case.database == name and _syncs(case))
+            chosen = next(syncing, None)
+            if chosen is None:
+                say(f"{name}: no case that was chosen syncs each write, so no mount is killed")
+                continue
             for kind in plan.types:
-                killed = _Bed(work, databases[name], plan, say).kill(case, kind)
+                killed = _Bed(work, databases[name], plan, say).kill(chosen, kind)
                 outcome.kills.append(killed)
                 say(
                     f"{name}, {kind}: the mount killed behind {killed['answered']:,} answered "

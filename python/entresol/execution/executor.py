@@ -227,7 +227,9 @@ class _Execution:
         while self.pending or self._running:
             while self.pending and len(self._running) < backend.capacity:
                 self._submit(backend)
-            for event in backend.poll(POLL_SECONDS):
+            # What has ended well is kept before a failure stops all.
+            events = sorted(backend.poll(POLL_SECONDS), key=lambda each: type(each) is Stopped)
+            for event in events:
                 self._note(event)
             self._tell()
             if stop.requested:

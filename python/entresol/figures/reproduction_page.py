@@ -67,7 +67,8 @@ def _of_figures(study: Reproduction, evidence: Evidence, reasons: Sequence[Cause
     head = ["## Numbers of figures", "",
             "Ratios are to the published number. Bars without a number in the text are in pictures",
             "alone and not here. A cause is named by switch or parameter that shows it; a dash:",
-            "within 30 %.", ""]  # fmt: skip
+            "within 30 % (above, bold begins at 25 %), or beyond a bound that the text gives.",
+            ""]  # fmt: skip
     return [*head, *lines] if lines else []
 
 

@@ -50,7 +50,7 @@ def _varied(row: Row, kinds: dict[str, str]) -> dict[str, Any]:
             continue
         config = config or _config(row)
         section, _, name = key.rpartition(".")
-        text = config[section][name] if config else None if value is None else str(value)
+        text = config[section][name] if config else None if value is None else shown(value)
         found[key] = text
         as_number = None if text is None else units.number(text, kinds[key])
         if as_number is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from entresol import core
@@ -86,8 +86,19 @@ def _miss(results: Results) -> float | None:
         return results.number(want(name, end), "flash", "average_read_latency_ps")
 
     names = results.settings.workloads
-    both = [quotient(mean(name, "loop"), mean(name, "modelled")) for name in names]
-    return frames.geometric([ratio for ratio in both if ratio is not None])
+    if len(names) != len(runs.WORKLOADS):
+        return None
+    return _of_all(
+        frames.geometric, [quotient(mean(name, "loop"), mean(name, "modelled")) for name in names]
+    )
+
+
+def _of_all(
+    which: Callable[[list[float]], float | None], values: Sequence[float | None]
+) -> float | None:
+    known = [value for value in values if value is not None]
+    # A mean or a maximum of fewer is another number.
+    return which(known) if known and len(known) == len(values) else None
 
 
 def _worked(workload: str, work: str, metric: str, results: Results) -> float | None:
@@ -103,7 +114,7 @@ def _compacted(results: Results) -> float | None:
     found = [quotient(*(flushed(launch, log, "drawn")
                         for launch in ("sequential", "channel_parallel")))
              for log in compaction.LOGS]  # fmt: skip
-    return max((ratio for ratio in found if ratio is not None), default=None)
+    return _of_all(max, found)
 
 
 def _nothing(_results: Results) -> None:
