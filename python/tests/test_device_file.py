@@ -147,7 +147,7 @@ def test_a_write_waits_for_an_open_transaction_but_not_for_ever(
                 device.abort(tx)
         assert device.read(0, 8) == b"filefile"
     os.close(fd)
-    assert "through the file; 1 was refused or failed" in server.stop()
+    assert "through the file; 1 were refused or failed" in server.stop()
 
 
 def test_the_file_has_the_size_of_the_device_and_keeps_it(serve: Serve) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Entresol
+from conftest import ROOT, Entresol
 
 from entresol import _core, core, in_loop
 
@@ -101,7 +101,7 @@ def test_a_process_that_is_killed_leaves_a_sentence_and_no_result(
 @pytest.fixture
 def drive(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A file on the file system of the build: that of temporary files may be in memory."""
-    folder = Path(__file__).parents[2] / "target"
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     path = folder / f"{request.node.name}-{os.getpid()}.drive"
     with path.open("wb") as file:
         file.truncate(24 << 20)

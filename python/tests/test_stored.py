@@ -255,6 +255,7 @@ def test_files_that_were_never_finished_are_cleared_when_they_are_old(
         os.utime(path, (0, 0))
     said = entresol_command("results", "gc", "--older", "30d", "--delete").out
     assert "1 file that was never finished" in said
+    assert ", 2 of 3 files of loads, steady windows and misses" in said
     assert not old.exists() and old.with_name(".new-young").exists()
     assert [path.exists() for path in others] == [False, False, True]
 

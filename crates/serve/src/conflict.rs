@@ -10,6 +10,10 @@ use units::{ByteAddr, Bytes};
 /// How long a change waits for transactions that their hosts may never end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A multiple of the pages of all flash that there is a preset of, so that a trim in grains leaves no
+/// page in parts.
+const GRAIN: Bytes = Bytes::from_kib(64);
+
 /// What is done to a range.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
@@ -47,9 +51,9 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Changes a range. Where an open transaction stands against it, it goes on block by block, and
-/// asks for the block that is refused again until that goes through: no longer than `until`, or
-/// without it [`PATIENCE`] for each block. What the device is not left with is not done later.
+/// Changes a range. Where an open transaction stands against it, it goes on grain by grain, and asks
+/// for what is refused again until that goes through: no longer than `until`, or without it
+/// [`PATIENCE`] for each. What the device is not left with is not done later.
 ///
 /// # Errors
 /// Those of the device; of the transaction, when the wait is over. What is before it is done then.
@@ -64,20 +68,79 @@ pub(crate) async fn change(
         Err(error) if may_pass(&error) => {}
         done => return done,
     }
-    for (place, size) in pieces(at, change.size(), device.shape().block) {
+    for (place, size) in grains(at, change.size()) {
         let part = change.part(place.get() - at.get(), size);
-        let mut until = until;
-        while let Err(error) = part.ask(device, place).await {
-            let end = *until.get_or_insert_with(|| now() + PATIENCE);
-            if !may_pass(&error) || now() >= end {
-                return Err(error);
+        match part.ask(device, place).await {
+            Err(error) if may_pass(&error) => {}
+            done => {
+                done?;
+                continue;
             }
-            progress.later().await;
+        }
+        // What is written again and again is one block. A part of a page that is trimmed is
+        // zeroes that are written.
+        let step = match part {
+            Change::Write(..) => device.shape().block,
+            Change::Trim(size) => size,
+        };
+        for (at, size) in pieces(place, size, step) {
+            let part = part.part(at.get() - place.get(), size);
+            insist(device, progress, until, at, part).await?;
         }
     }
     Ok(())
 }
 
+/// Asks until it is done or the wait is over.
+async fn insist(
+    device: &impl Device,
+    progress: &Progress,
+    mut until: Option<Instant>,
+    at: ByteAddr,
+    change: Change<'_>,
+) -> Result<(), DeviceError> {
+    while let Err(error) = change.ask(device, at).await {
+        let end = *until.get_or_insert_with(|| now() + PATIENCE);
+        if !may_pass(&error) || now() >= end {
+            return Err(error);
+        }
+        progress.later().await;
+    }
+    Ok(())
+}
+
+/// A range cut where the device's addresses are multiples of [`GRAIN`].
+fn grains(at: ByteAddr, size: Bytes) -> impl Iterator<Item = (ByteAddr, Bytes)> {
+    let (mut at, end) = (at.get(), at.get() + size.get());
+    core::iter::from_fn(move || {
+        let begin = at;
+        at = end.min((at / GRAIN.get() + 1) * GRAIN.get());
+        (begin < end).then(|| (ByteAddr::new(begin), Bytes::new(at - begin)))
+    })
+}
+
 fn may_pass(error: &DeviceError) -> bool {
     matches!(error, DeviceError::Locked { .. } | DeviceError::LogFull)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grains_are_those_of_the_device_and_make_up_the_range() {
+        let of = |at, size| {
+            let all = grains(ByteAddr::new(at), Bytes::new(size));
+            all.map(|(at, size)| (at.get(), size.get()))
+                .collect::<Vec<_>>()
+        };
+        let grain = GRAIN.get();
+        assert_eq!(of(5, 0), []);
+        assert_eq!(of(5, 7), [(5, 7)]);
+        assert_eq!(of(grain, grain), [(grain, grain)]);
+        assert_eq!(
+            of(grain - 8, grain + 9),
+            [(grain - 8, 8), (grain, grain), (2 * grain, 1)]
+        );
+    }
 }

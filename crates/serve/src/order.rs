@@ -88,6 +88,8 @@ fn meets(ranges: &[(ByteAddr, Bytes)], begin: u64, end: u64) -> bool {
 /// Commands in pieces that are with the device, and who waits for them.
 pub(crate) struct Order<J> {
     in_pieces: Vec<(usize, Extent)>,
+    /// Tasks whose commands are in pieces and wait in the device: these stand before nobody.
+    aside: Vec<usize>,
     waiting: VecDeque<(J, Extent)>,
     /// So many of those who wait have been looked at since one in pieces got on, and wait on:
     /// nobody behind them changes that.
@@ -98,6 +100,7 @@ impl<J> Default for Order<J> {
     fn default() -> Self {
         Self {
             in_pieces: Vec::new(),
+            aside: Vec::new(),
             waiting: VecDeque::new(),
             looked_at: 0,
         }
@@ -125,7 +128,12 @@ impl<J: crate::tasks::Job> Order<J> {
 
     /// Whether a job that is in pieces, or one of the first `before` who wait, stands before it.
     fn is_excluded(&self, extent: &Extent, before: usize) -> bool {
-        let under_way = self.in_pieces.iter().map(|(_, other)| other);
+        let is_here = |(task, _): &&(usize, Extent)| !self.aside.contains(task);
+        let under_way = self
+            .in_pieces
+            .iter()
+            .filter(is_here)
+            .map(|(_, other)| other);
         let waiting = self.waiting.iter().take(before).map(|(_, other)| other);
         under_way.chain(waiting).any(|other| other.excludes(extent))
     }
@@ -145,8 +153,19 @@ impl<J: crate::tasks::Job> Order<J> {
         }
     }
 
+    /// A task's job in pieces waits in the device, where it has no place in the order of requests;
+    /// or goes on.
+    pub fn stands_aside(&mut self, task: usize, is_aside: bool) {
+        self.aside.retain(|other| *other != task);
+        if is_aside {
+            self.aside.push(task);
+            self.looked_at = 0;
+        }
+    }
+
     /// A task has ended its job.
     pub fn ended(&mut self, task: usize) {
+        self.aside.retain(|other| *other != task);
         let before = self.in_pieces.len();
         self.in_pieces.retain(|(other, _)| *other != task);
         if self.in_pieces.len() != before {
@@ -241,6 +260,26 @@ mod tests {
         assert_eq!(order.next(), None, "the read waits for it");
         order.ended(1);
         assert_eq!(order.next().map(|(job, _)| job.0), Some(2));
+    }
+
+    #[test]
+    fn one_in_pieces_that_waits_in_the_device_holds_up_nobody_meanwhile() {
+        let mut order = Order::default();
+        assert!(starts(&mut order, write(0, 0, 100, 4)));
+        assert!(!starts(&mut order, read(1, 50, 1)));
+        order.stands_aside(0, true);
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(1));
+        assert!(starts(&mut order, read(2, 50, 1)));
+        order.stands_aside(0, false);
+        assert!(!starts(&mut order, read(3, 50, 1)));
+        order.stands_aside(0, true);
+        order.ended(0);
+        assert_eq!(order.next().map(|(job, _)| job.0), Some(3));
+        assert!(
+            starts(&mut order, write(0, 0, 100, 4)),
+            "the task's next job"
+        );
+        assert!(!starts(&mut order, read(4, 50, 1)));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(crate) struct Progress {
     news: Cell<Option<u64>>,
     /// The job is to be polled again in a while.
     is_late: Cell<bool>,
+    /// The job waits in the device, or goes on, if that has changed.
+    is_aside: Cell<Option<bool>>,
     /// The server stops, for all of its tasks.
     is_stopping: Rc<Cell<bool>>,
 }
@@ -26,6 +28,7 @@ impl Progress {
         Self {
             news: Cell::default(),
             is_late: Cell::default(),
+            is_aside: Cell::default(),
             is_stopping: Rc::clone(is_stopping),
         }
     }
@@ -43,6 +46,16 @@ impl Progress {
             self.news.set(Some(end));
         }
         give_way().await;
+    }
+
+    /// From now on the job waits in the device for others, who must get by; or goes on.
+    pub fn stand_aside(&self, is_aside: bool) {
+        self.is_aside.set(Some(is_aside));
+    }
+
+    /// Whether the job stands aside, if that has changed.
+    pub fn is_aside(&self) -> Option<bool> {
+        self.is_aside.take()
     }
 
     /// Goes on when the task is polled again, in a while: for what ends without a wake.

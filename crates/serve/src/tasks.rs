@@ -165,8 +165,12 @@ impl<'d, D: Device + Drive, J: Job + 'd> Tasks<'d, D, J> {
             if let Some(end) = progress.news() {
                 self.order.reached(index, end);
             }
+            if let Some(is_aside) = progress.is_aside() {
+                self.order.stands_aside(index, is_aside);
+            }
             return;
         };
+        let _ = task.exchange.progress.is_aside();
         self.finished.push_back(done);
         self.free.push(index);
         self.running -= 1;

@@ -146,7 +146,7 @@ def steady_command(
                 result_files.write_steady(directory, result)
     except KeyboardInterrupt:
         raise Stopped(
-            "interrupted; what had ended is in the store, and the same command goes on from there."
+            "interrupted; what is in the store stays, and the same command goes on from there."
         ) from None
     if as_json:
         sys.stdout.write(summary.to_text(result))

@@ -48,6 +48,8 @@ def _every(directory: Path) -> Iterator[tuple[Path, float, int]]:
     folders = dict.fromkeys(place.rpartition("/")[0] for place in PLACES)
     for place in (*PLACES, *(f"{folder}/{TEMPORARY}*" for folder in folders)):
         for path in sorted(directory.glob(place)):
+            if path.name.startswith(TEMPORARY) != (TEMPORARY in place):
+                continue
             try:
                 about = path.stat()
             except FileNotFoundError:

@@ -1,10 +1,8 @@
 //! What the device does for a request.
 
-use crate::conflict::{Change, change};
 use crate::order::Extent;
 use crate::progress::{Memory, Progress};
 use crate::ranges::{PIECE, pieces};
-use crate::server::now;
 use crate::tasks;
 use ::shm::{DataRange, Layout, Region, Request, Submission, statistics_to_bytes};
 use port::{Atomicity, Command, Completion, Conflict, Device, DeviceError, Payload, Shape};
@@ -22,6 +20,15 @@ pub(super) struct Job {
     pub tx: TxId,
     /// The server asks, for a client that is not told.
     pub is_own: bool,
+    /// Trims that are longer are done in pieces of this size.
+    pub piece: Bytes,
+}
+
+/// How much of a device is trimmed by one command: the device has an operation for each page of a
+/// command. A 64th, within bounds.
+pub(super) fn piece_of(shape: &Shape) -> Bytes {
+    let part = shape.capacity.get() / 64 / PIECE.get() * PIECE.get();
+    Bytes::new(part).clamp(PIECE, Bytes::from_mib(256))
 }
 
 /// What has become of it.
@@ -55,9 +62,8 @@ impl tasks::Job for Job {
 
     async fn perform<D: Device>(self, device: &D, kept: &mut Kept) -> Outcome {
         let mut result = match self.submission.request {
-            Request::Trim(at, size) if size > PIECE && is_of(&device.shape(), at, size) => {
-                let waits = self.submission.conflict == Conflict::Wait;
-                trim(device, &kept.progress, (at, size), waits).await
+            Request::Trim(at, size) if size > self.piece && is_of(&device.shape(), at, size) => {
+                trim(device, &kept.progress, &self, (at, size)).await
             }
             _ => perform(device, &self, &mut kept.buffer).await,
         };
@@ -84,7 +90,7 @@ impl tasks::Job for Job {
             }
             Request::WriteBlocks(at, range, _) => Some(Extent::write(at, size(range), 1)),
             Request::Trim(at, size) => {
-                let count = size.get().div_ceil(PIECE.get());
+                let count = size.get().div_ceil(self.piece.get());
                 Some(Extent::write(at, size, count))
             }
             _ => None,
@@ -100,26 +106,42 @@ fn is_of(shape: &Shape, at: ByteAddr, size: Bytes) -> bool {
         && size.get().is_multiple_of(shape.block.get())
 }
 
-/// A long range in pieces: the device has an operation for each page of a command. A part of it is
-/// done when it fails, or when the server stops.
+/// A long range in pieces. A part of it is done when it fails, or when the server stops.
 async fn trim<D: Device>(
     device: &D,
     progress: &Progress,
+    job: &Job,
     (at, size): (ByteAddr, Bytes),
-    waits: bool,
 ) -> port::Outcome {
-    // Who does not wait has had no patience from the beginning.
-    let until = (!waits).then(now);
-    for (at, size) in pieces(at, size, PIECE) {
+    let mut first: Option<Completion> = None;
+    let mut all = nothing();
+    for (at, size) in pieces(at, size, job.piece) {
         if progress.is_stopping() {
             return Err(DeviceError::Stopped {
                 reason: "its server stops, and a part of the range is trimmed".to_owned(),
             });
         }
-        change(device, progress, until, at, Change::Trim(size)).await?;
+        let trim = |conflict| device.request(Command::Trim, at, Payload::None(size), conflict);
+        let mut done = trim(Conflict::Refuse).await;
+        let stands = matches!(done, Err(DeviceError::Locked { .. } | DeviceError::LogFull));
+        if stands && job.submission.conflict == Conflict::Wait {
+            // The transaction's client may read what is trimmed before it ends it.
+            progress.stand_aside(true);
+            done = trim(Conflict::Wait).await;
+            progress.stand_aside(false);
+        }
+        let (completion, atomicity) = done?;
+        let submitted = first.get_or_insert(completion).submitted;
+        all = (
+            Completion {
+                submitted,
+                ..completion
+            },
+            atomicity,
+        );
         progress.passed(at, size).await;
     }
-    Ok(nothing())
+    Ok(all)
 }
 
 /// As many bytes as a range has.

@@ -1,13 +1,14 @@
 //! The server's clients: who comes, asks, is answered and goes. The loop is `crate::server`.
 
 use super::client::{Admitted, Channel, Client, Handshake};
-use super::perform::{Job, Outcome};
+use super::perform::{Job, Outcome, piece_of};
 use crate::address::Listener;
 use crate::bell::Bell;
+use crate::ranges::PIECE;
 use crate::server::{Control, Protocol, Rhythm, ServerError, Sockets, now, run};
 use crate::tasks::Tasks;
 use ::shm::ring::{announce_awake, announce_sleep, must_ring};
-use ::shm::{Breach, Region, Side};
+use ::shm::{Breach, Region, Request, Side};
 use nix::poll::PollFlags;
 use port::{Device, Drive};
 use std::rc::Rc;
@@ -217,12 +218,17 @@ impl Clients<'_> {
                 Ok(None) => break,
                 Ok(Some(Admitted::Submit(submission, tx))) => {
                     let region = Rc::clone(&channel.region);
+                    let piece = match submission.request {
+                        Request::Trim(..) => piece_of(&tasks.device().shape()),
+                        _ => PIECE,
+                    };
                     tasks.submit(Job {
                         client: place,
                         region,
                         submission,
                         tx,
                         is_own: false,
+                        piece,
                     });
                 }
                 Ok(Some(Admitted::Answer(submission, outcome))) => {
@@ -266,6 +272,7 @@ impl Clients<'_> {
                     submission,
                     tx,
                     is_own: true,
+                    piece: PIECE,
                 });
             }
         }

@@ -272,14 +272,16 @@ fn a_long_trim_is_done_in_pieces_and_in_order() {
     let mut write = pin!(one.write(at(64), b"later", TxId::NONE));
     assert!(trim.as_mut().poll(&mut context).is_pending());
     assert!(write.as_mut().poll(&mut context).is_pending());
-    // Neither who is elsewhere waits for it, nor the transaction itself.
+    // Neither who is elsewhere waits for it, nor the transaction, nor its client, who may read there.
     one.wait(one.write(at(behind), b"else", TxId::NONE))
         .unwrap();
     other
         .wait(other.write(at(locked + 64), b"more", tx))
         .unwrap();
+    let mut open = [0; 4];
+    other.wait(other.read(at(locked), &mut open)).unwrap();
+    assert_eq!(&open, b"open");
     assert!(trim.as_mut().poll(&mut context).is_pending());
-    assert!(write.as_mut().poll(&mut context).is_pending());
     other.wait(other.commit(tx)).unwrap();
     one.wait(trim).unwrap();
     one.wait(write).unwrap();
