@@ -409,6 +409,167 @@ fn who_reads_beside_a_punch_keeps_no_page_that_is_gone() {
     }
 }
 
+const ME: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    core: 0,
+    now: Timestamp(1),
+};
+
+/// A file with these runs of pages of sevens, of which nothing is cached. A change takes longer than
+/// a read.
+fn file_of(machine: &mut Machine<DeviceEngine>, runs: &'static [(u64, u64)]) -> Found {
+    let device = AnyDevice::new(machine.device());
+    let [first, second] = [(); 2].map(|()| AnyClock::new(machine.clock()));
+    let fs: Rc<RefCell<Option<Found>>> = Rc::default();
+    let place = Rc::clone(&fs);
+    machine.spawn("file", async move {
+        let format = FormatOptions::new(Personality::ByteFs);
+        Fs::format(&device, &format).await.unwrap();
+        let costs = CpuCosts {
+            change: Picos::from_micros(200),
+            ..CpuCosts::default()
+        };
+        let options = MountOptions {
+            costs,
+            ..MountOptions::default()
+        };
+        let fs = Fs::mount(device, first, options.clone()).await.unwrap();
+        let made = fs.create(&ME, Ino::ROOT, b"file", 0o644).await;
+        let ino = made.unwrap().ino;
+        for (page, count) in runs {
+            let data = vec![7; *count as usize * 4096];
+            let how = WriteOptions::default();
+            let written = fs.write(&ME, ino, page * 4096, &data, how);
+            written.await.unwrap();
+            fs.fsync(ino, false).await.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        let fs = Fs::mount(fs.into_device(), second, options).await.unwrap();
+        let ino = fs.lookup(Ino::ROOT, b"file").await.unwrap().ino;
+        place.replace(Some((Rc::new(fs), ino)));
+    });
+    machine.run().unwrap();
+    fs.take().unwrap()
+}
+
+/// A punch that needs a block for its list of extents is taken back and tried again. Until then the
+/// file's extents are not known, and nobody may take that for a hole.
+#[test]
+fn who_reads_beside_a_punch_that_is_tried_again_finds_what_it_leaves() {
+    for step in 0..60 {
+        let later = Picos::from_micros(step * 5);
+        let mut machine = Machine::new(engine(), 3);
+        let (fs, ino) = file_of(&mut machine, &[(0, 8), (10, 8)]);
+        for (begin, after) in [(0, 0), (4, 1)] {
+            let (fs, clock) = (Rc::clone(&fs), AnyClock::new(machine.clock()));
+            machine.spawn("read", async move {
+                let span = later + Picos::from_micros(after);
+                clock.sleep_until(clock.now() + span).await;
+                let size = (18 - begin as usize) * 4096;
+                let read = fs.read(ino, begin * 4096, size, false).await.unwrap();
+                for page in begin..18 {
+                    let bytes = &read[(page - begin) as usize * 4096..][..4096];
+                    let is_whole = bytes.iter().all(|byte| *byte == 7);
+                    assert!(
+                        is_whole || [2, 8, 9].contains(&page),
+                        "{page}, {later} later"
+                    );
+                }
+            });
+        }
+        machine.spawn("punch", async move {
+            let punched = fs.fallocate(&ME, ino, Allocate::PunchHole, 2 * 4096, 4096);
+            punched.await.unwrap();
+        });
+        machine.run().unwrap();
+    }
+}
+
+/// The kernel's write-back comes without the file's lock: who grows a file cuts nothing off that is
+/// written behind the new end meanwhile.
+#[test]
+fn what_is_written_beside_a_growth_stays() {
+    const FAR: u64 = 1 << 20;
+    for step in 0..60 {
+        let later = Picos::from_micros(step * 20);
+        let mut machine = Machine::new(engine(), 2);
+        let (fs, ino) = file_of(&mut machine, &[(0, 1)]);
+        let (growing, writing) = (Rc::clone(&fs), Rc::clone(&fs));
+        machine.spawn("grow", async move {
+            let grown = growing.fallocate(&ME, ino, Allocate::Grow, 0, 8 * 4096);
+            grown.await.unwrap();
+        });
+        let clock = AnyClock::new(machine.clock());
+        machine.spawn("write", async move {
+            clock.sleep_until(clock.now() + later).await;
+            let written = writing.write(&ME, ino, FAR, &[9; 4096], WriteOptions::default());
+            written.await.unwrap();
+        });
+        machine.run().unwrap();
+        machine.spawn("look", async move {
+            fs.sync().await.unwrap();
+            assert_eq!(
+                fs.getattr(ino).await.unwrap().size,
+                FAR + 4096,
+                "{later} later"
+            );
+            let read = fs.read(ino, FAR, 4096, false).await.unwrap();
+            assert_eq!(read, [9; 4096], "{later} later");
+        });
+        machine.run().unwrap();
+    }
+}
+
+/// A file of many extents goes in several steps; who opens it meanwhile has all of it or none.
+#[test]
+fn a_file_that_goes_is_not_opened() {
+    const RUNS: [(u64, u64); 12] = {
+        let mut runs = [(0, 1); 12];
+        let mut index = 0;
+        while index < runs.len() {
+            runs[index] = (index as u64 * 2, 1);
+            index += 1;
+        }
+        runs
+    };
+    let mut opened = 0;
+    for step in 0..60 {
+        let later = Picos::from_micros(step * 20);
+        let mut machine = Machine::new(engine(), 2);
+        let (fs, ino) = file_of(&mut machine, &RUNS);
+        let (going, has_opened) = (Rc::clone(&fs), Rc::new(RefCell::new(false)));
+        machine.spawn("unlink", async move {
+            going.unlink(&ME, Ino::ROOT, b"file").await.unwrap();
+        });
+        let (clock, told) = (AnyClock::new(machine.clock()), Rc::clone(&has_opened));
+        machine.spawn("open", async move {
+            clock.sleep_until(clock.now() + later).await;
+            match fs.open(ino).await {
+                Err(FsError::Stale) => return,
+                found => found.unwrap(),
+            };
+            told.replace(true);
+            clock
+                .sleep_until(clock.now() + Picos::from_micros(5_000))
+                .await;
+            let read = fs.read(ino, 0, 23 * 4096, false).await.unwrap();
+            for page in 0..23 {
+                let expected = if page % 2 == 0 { 7 } else { 0 };
+                let bytes = &read[page * 4096..][..4096];
+                assert!(
+                    bytes.iter().all(|byte| *byte == expected),
+                    "{page}, {later} later"
+                );
+            }
+            fs.release(ino).await.unwrap();
+        });
+        machine.run().unwrap();
+        opened += usize::from(*has_opened.borrow());
+    }
+    assert!((1..60).contains(&opened), "{opened}");
+}
+
 /// Pages that are written back are neither dirty nor have a place that the inode tells of, and are
 /// data all the same.
 #[test]

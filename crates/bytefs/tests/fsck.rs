@@ -161,6 +161,29 @@ fn a_block_that_the_flash_has_lost_is_told_and_written_anew() {
     }
 }
 
+/// Whoever may write to the root may take the name of the place for files without one.
+#[test]
+fn a_name_that_is_taken_keeps_no_file_from_being_found() {
+    for personality in PERSONALITIES {
+        let (device, _) = Worn::of(&image(personality, 20));
+        let mut broken = run(async {
+            let fs = mounted(device).await;
+            create(&fs, Ino::ROOT, "lost+found").await;
+            fs.unmount().await.unwrap();
+            bytes_of(&fs.into_device())
+        });
+        for line in found_in(&broken, "few 0 ") {
+            broken[line..line + 64].fill(0);
+        }
+        let (device, _) = Worn::of(&broken);
+        repaired(&device, &personality.to_string());
+        let tree = tree_of(&bytes_of(&device));
+        assert!(tree.contains_key("/lost+found"), "{personality}");
+        let is_found = |path: &&String| path.starts_with("/lost+found.1/inode ");
+        assert_eq!(tree.keys().filter(is_found).count(), 1, "{personality}");
+    }
+}
+
 /// Behind every write of a repair the power is cut; a second repair finds every name.
 #[test]
 fn a_repair_that_was_cut_short_loses_no_name() {

@@ -75,9 +75,10 @@ pub(super) async fn repair<D: Device + Clone>(
         true => bring_frames(walk).await,
         false => None,
     };
-    if left.is_none() {
-        adopt(walk).await?;
-    }
+    let stay = match left {
+        None => adopt(walk).await?,
+        Some(_) => None,
+    };
     // What is still wrong is said by looking once more.
     let superblock = crate::fs::read_superblock(walk.device).await?;
     let mut again = Walk::new(walk.device, superblock).await?;
@@ -96,6 +97,9 @@ pub(super) async fn repair<D: Device + Clone>(
         .filter(|problem| !known(&problem.what));
     let new: Vec<_> = new.collect();
     report.problems.extend(new);
+    if let Some(why) = stay {
+        report.tell(format!("files without a name stay: {why}"));
+    }
     if let Some(why) = left {
         report.tell(format!("behind the repair it cannot be unmounted: {why}"));
     }
@@ -346,34 +350,56 @@ fn bitmap(area: &Range<u32>, used: Vec<u32>) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Files without a name come to a directory for them.
-async fn adopt<D: Device + Clone>(walk: &Walk<'_, D>) -> Result<(), MountError> {
+/// Files without a name come to a directory for them. Says why not, if they do not.
+async fn adopt<D: Device + Clone>(walk: &Walk<'_, D>) -> Result<Option<String>, MountError> {
     if walk.lost.is_empty() || !walk.inodes.contains_key(&Ino::ROOT) {
-        return Ok(());
+        return Ok(None);
     }
     let device = walk.device.clone();
     let fs = FileSystem::mount(device, AnyClock::Still, MountOptions::default()).await?;
     let done = async {
-        let caller = Caller {
-            uid: 0,
-            gid: 0,
-            core: 0,
-            now: Timestamp(0),
-        };
-        let lost = match fs.lookup(Ino::ROOT, LOST).await {
-            Ok(found) => found.ino,
-            Err(FsError::NotFound) => fs.mkdir(&caller, Ino::ROOT, LOST, 0o700).await?.ino,
-            Err(error) => return Err(error),
-        };
+        let lost = place_for_lost(&fs).await?;
         for ino in &walk.lost {
             let name = lost_name(*ino);
             fs.change(256, |tx| adopt_one(tx, *ino, lost, name.as_bytes()))
                 .await?;
         }
-        fs.unmount().await
+        Ok::<_, FsError>(())
     };
-    let told = |error: FsError| MountError::Device(format!("files without a name stay: {error}"));
-    done.await.map_err(told)
+    let done = done.await;
+    let unmounted = fs.unmount().await;
+    match done.and(unmounted) {
+        Ok(()) => Ok(None),
+        // The rest is mended all the same.
+        Err(error @ (FsError::NoSpace | FsError::NoInodes)) => Ok(Some(error.to_string())),
+        Err(error) => Err(MountError::Device(format!(
+            "files without a name stay: {error}"
+        ))),
+    }
+}
+
+/// The directory for files without a name. Whoever may write to the root may have taken its name for
+/// something else: then it has a number behind it.
+async fn place_for_lost<D: Device + Clone>(fs: &FileSystem<D, AnyClock>) -> Result<Ino, FsError> {
+    let caller = Caller {
+        uid: 0,
+        gid: 0,
+        core: 0,
+        now: Timestamp(0),
+    };
+    let mut name = LOST.to_vec();
+    for number in 1.. {
+        match fs.lookup(Ino::ROOT, &name).await {
+            Ok(found) if found.kind == FileKind::Directory => return Ok(found.ino),
+            Ok(_) => name = [LOST, format!(".{number}").as_bytes()].concat(),
+            Err(FsError::NotFound) => {
+                let made = fs.mkdir(&caller, Ino::ROOT, &name, 0o700).await?;
+                return Ok(made.ino);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("a directory has not so many names")
 }
 
 fn adopt_one(tx: &mut Tx<'_>, ino: Ino, lost: Ino, name: &[u8]) -> crate::tx::Done<()> {

@@ -34,6 +34,8 @@ pub(super) const MOST_BYTES: u64 = MOST_PAGES * PAGE;
 enum Need {
     /// Nothing: it is all there.
     Nothing,
+    /// Where its pages lie: an operation that was taken back has forgotten it.
+    Extents,
     /// These pages.
     Pages { runs: Vec<Run>, epoch: u64 },
 }
@@ -55,7 +57,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.run(|tx| {
             let inode = tx.inode(ino)?;
             let attr = tx.attr(ino)?;
-            tx.node(ino, &inode).opens += 1;
+            let is_leaving = tx.state.orphans.contains(&ino);
+            let node = tx.node(ino, &inode);
+            // Its blocks are being given back, and nobody has it open for whom it would stay.
+            if is_leaving && node.opens == 0 {
+                return Err(FsError::Stale.into());
+            }
+            node.opens += 1;
             Ok(attr)
         })
         .await
@@ -119,7 +127,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             };
             match need {
                 // Forgotten meanwhile: its extents are read again.
-                None => self.need_regular(ino).await?,
+                None | Some(Need::Extents) => self.need_regular(ino).await?,
                 Some(Need::Nothing) => break,
                 Some(Need::Pages { mut runs, epoch }) => {
                     // Read and gone again, for there was no room: the first alone has it.
@@ -450,6 +458,10 @@ fn copy_out(
     let Some(node) = state.nodes.get_mut(&ino) else {
         return Need::Nothing;
     };
+    // Without them every page would be a hole.
+    if node.extents.is_none() {
+        return Need::Extents;
+    }
     let end = at + out.len() as u64;
     let mut here = *copied;
     let mut runs: Vec<Run> = Vec::new();

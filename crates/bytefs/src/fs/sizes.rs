@@ -37,6 +37,19 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         now: Timestamp,
         kills: bool,
     ) -> Result<(), FsError> {
+        self.resize_within(ino, size, now, kills, false).await
+    }
+
+    /// As [`FileSystem::resize`]; or a file that is longer by then stays so, if it `only_grows`: the
+    /// kernel's pages come without its lock.
+    async fn resize_within(
+        &self,
+        ino: Ino,
+        size: u64,
+        now: Timestamp,
+        kills: bool,
+        only_grows: bool,
+    ) -> Result<(), FsError> {
         if size > MOST_BYTES {
             return Err(FsError::TooLarge);
         }
@@ -48,6 +61,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let _passed = gate.pass().await;
         self.need_regular(ino).await?;
         let old = self.run(|tx| Ok(tx.size_of(ino).unwrap_or(0))).await?;
+        if only_grows && size <= old {
+            return self.touch(ino, now).await;
+        }
         if size > old {
             // The tail of the old last page is zeroes from now on, on the device too.
             self.need_edges(ino, size, size).await?;
@@ -91,7 +107,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         let mut state = self.state();
         let batch = state.batch.id;
         if let Some(node) = state.nodes.get_mut(&ino) {
-            node.size = size;
+            node.size = if cuts { size } else { node.size.max(size) };
             node.written = None;
             node.epoch.change_all();
             // The zeroes behind the end go to the device when the end is there: until then a power
@@ -145,6 +161,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     // What is left beyond the new size must not be seen if this is the last step
                     // before a power cut.
                     inode.size = match is_done {
+                        // Who writes behind the end meanwhile is not cut off.
+                        true if !cuts => inode.size.max(size),
                         true => size,
                         false => inode.size.min(first * PAGE).max(size),
                     };
@@ -284,13 +302,18 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.settle(ino).await?;
         }
         if grows && end > old {
-            return self.resize(ino, end, caller.now, false).await;
+            return self.resize_within(ino, end, caller.now, false, true).await;
         }
+        self.touch(ino, caller.now).await
+    }
+
+    /// Notes that a file has changed, and not its size.
+    async fn touch(&self, ino: Ino, now: Timestamp) -> Result<(), FsError> {
         self.change(8, |tx| {
             let mut inode = tx.inode(ino)?;
             tx.put_times(ino, &mut inode);
-            inode.mtime = caller.now;
-            inode.ctime = caller.now;
+            inode.mtime = now;
+            inode.ctime = now;
             tx.put_inode(ino, &inode)
         })
         .await?;
@@ -445,8 +468,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 if core::mem::take(&mut page.is_reserved) {
                     node.reserved -= 1;
                     *reserved -= 1;
-                    page.splits = true;
-                    node.splitting += 1;
+                    // A write may have noted it since the blocks were given.
+                    node.splitting += u32::from(!core::mem::replace(&mut page.splits, true));
                 }
             }
             node.keep_for_mapping(reserved);
@@ -460,41 +483,12 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
     /// There is none of it before the end.
     pub async fn seek(&self, ino: Ino, at: u64, what: Seek) -> Result<u64, FsError> {
         self.spend(self.costs.operation).await;
-        self.need_regular(ino).await?;
-        let state = self.state();
-        let Some(node) = state.nodes.get(&ino) else {
-            return Err(FsError::Stale);
-        };
-        let extents = node.extents.as_ref().ok_or(FsError::Stale)?;
-        if at >= node.size {
-            return Err(FsError::BehindEnd);
-        }
-        let mut page = at / PAGE;
-        let end = node.size.div_ceil(PAGE);
-        while page < end {
-            let extent = extents.find(page).filter(|extent| extent.is_written);
-            // One that is being written back is not dirty any more, and has no place yet.
-            let is_data = extent.is_some() || node.pages.contains_key(&page);
-            if is_data == (what == Seek::Data) {
-                return Ok((page * PAGE).max(at));
+        loop {
+            self.need_regular(ino).await?;
+            // An operation that was taken back may have forgotten them meanwhile.
+            if let Some(found) = seek_in(&self.state(), ino, at, what) {
+                return found;
             }
-            // To the next place where that may change.
-            page = match (extent, what) {
-                (Some(extent), _) => extent.end(),
-                (None, Seek::Hole) => page + 1,
-                (None, Seek::Data) => {
-                    let next = extents
-                        .next(page + 1)
-                        .map_or(end, |next| next.page.max(page + 1));
-                    let cached = node.pages.range(page + 1..).next();
-                    next.min(cached.map_or(end, |(page, _)| *page))
-                        .max(page + 1)
-                }
-            };
-        }
-        match what {
-            Seek::Data => Err(FsError::BehindEnd),
-            Seek::Hole => Ok(node.size),
         }
     }
 
@@ -608,4 +602,40 @@ fn dirty_tail(state: &mut State, ino: Ino, now: Timestamp) {
         node.dirty.insert(at);
         clock.dirty += 1;
     }
+}
+
+/// The next data or hole of a file whose extents are known; nothing if they are not.
+fn seek_in(state: &State, ino: Ino, at: u64, what: Seek) -> Option<Result<u64, FsError>> {
+    let node = state.nodes.get(&ino)?;
+    let extents = node.extents.as_ref()?;
+    if at >= node.size {
+        return Some(Err(FsError::BehindEnd));
+    }
+    let mut page = at / PAGE;
+    let end = node.size.div_ceil(PAGE);
+    while page < end {
+        let extent = extents.find(page).filter(|extent| extent.is_written);
+        // One that is being written back is not dirty any more, and has no place yet.
+        let is_data = extent.is_some() || node.pages.contains_key(&page);
+        if is_data == (what == Seek::Data) {
+            return Some(Ok((page * PAGE).max(at)));
+        }
+        // To the next place where that may change.
+        page = match (extent, what) {
+            (Some(extent), _) => extent.end(),
+            (None, Seek::Hole) => page + 1,
+            (None, Seek::Data) => {
+                let next = extents
+                    .next(page + 1)
+                    .map_or(end, |next| next.page.max(page + 1));
+                let cached = node.pages.range(page + 1..).next();
+                next.min(cached.map_or(end, |(page, _)| *page))
+                    .max(page + 1)
+            }
+        };
+    }
+    Some(match what {
+        Seek::Data => Err(FsError::BehindEnd),
+        Seek::Hole => Ok(node.size),
+    })
 }
