@@ -416,8 +416,8 @@ const ME: Caller = Caller {
     now: Timestamp(1),
 };
 
-/// A file with these runs of pages of sevens, of which nothing is cached. A change takes longer than
-/// a read.
+/// A file with these runs of pages of sevens, of which nothing is cached. A change takes longer
+/// than a read.
 fn file_of(machine: &mut Machine<DeviceEngine>, runs: &'static [(u64, u64)]) -> Found {
     let device = AnyDevice::new(machine.device());
     let [first, second] = [(); 2].map(|()| AnyClock::new(machine.clock()));

@@ -10,8 +10,8 @@ use units::{ByteAddr, Bytes};
 /// How long a change waits for transactions that their hosts may never end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A multiple of the pages of all flash that there is a preset of, so that a trim in grains leaves no
-/// page in parts.
+/// A multiple of the pages of all flash that there is a preset of, so that a trim in grains leaves
+/// no page in parts.
 const GRAIN: Bytes = Bytes::from_kib(64);
 
 /// What is done to a range.
@@ -51,8 +51,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Changes a range. Where an open transaction stands against it, it goes on grain by grain, and asks
-/// for what is refused again until that goes through: no longer than `until`, or without it
+/// Changes a range. Where an open transaction stands against it, it goes on grain by grain, and
+/// asks for what is refused again until that goes through: no longer than `until`, or without it
 /// [`PATIENCE`] for each. What the device is not left with is not done later.
 ///
 /// # Errors

@@ -378,8 +378,8 @@ async fn adopt<D: Device + Clone>(walk: &Walk<'_, D>) -> Result<Option<String>, 
     }
 }
 
-/// The directory for files without a name. Whoever may write to the root may have taken its name for
-/// something else: then it has a number behind it.
+/// The directory for files without a name. Whoever may write to the root may have taken its name
+/// for something else: then it has a number behind it.
 async fn place_for_lost<D: Device + Clone>(fs: &FileSystem<D, AnyClock>) -> Result<Ino, FsError> {
     let caller = Caller {
         uid: 0,

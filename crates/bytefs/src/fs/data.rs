@@ -1,5 +1,6 @@
 //! Contents of files: read and written through the page cache (§4.6).
 
+use super::wanted::{Need, Run, copy_out};
 use super::{FileSystem, MARGIN, address};
 use crate::gate::{Gate, Passed, join_all};
 use crate::layout::{BLOCK, MOST_PAGES};
@@ -10,12 +11,6 @@ use crate::{Attr, BlockNo, Caller, FileKind, FsError, Ino, WriteOptions};
 use port::{Clock, Device};
 use units::ByteAddr;
 
-/// Pages of one read of the device.
-const READ_PAGES: u64 = 256;
-/// Reads of the device that are under way at a time for one read of a program.
-const READ_RUNS: usize = 16;
-/// Pages that are read ahead of a program that reads in order.
-const AHEAD_PAGES: u64 = 32;
 /// Largest direct access by bytes (§4.6).
 pub(super) const DIRECT_BYTES: usize = 512;
 /// Of the cache this share may be dirty before a writer writes back himself.
@@ -29,23 +24,6 @@ const PAGE: u64 = BLOCK as u64;
 
 /// Bytes of the largest file.
 pub(super) const MOST_BYTES: u64 = MOST_PAGES * PAGE;
-
-/// What a read still needs.
-enum Need {
-    /// Nothing: it is all there.
-    Nothing,
-    /// Where its pages lie: an operation that was taken back has forgotten it.
-    Extents,
-    /// These pages.
-    Pages { runs: Vec<Run>, epoch: u64 },
-}
-
-/// Pages that lie behind each other on the device.
-struct Run {
-    first: u64,
-    block: BlockNo,
-    count: u32,
-}
 
 impl<D: Device, C: Clock> FileSystem<D, C> {
     /// Has a file stay until it is released as often, whatever becomes of its names.
@@ -444,75 +422,6 @@ pub(super) fn killed(permissions: u16) -> Option<u16> {
         left &= !SET_GROUP;
     }
     (left != permissions).then_some(left)
-}
-
-/// Copies what is cached, and says what is missing.
-fn copy_out(
-    state: &mut State,
-    ino: Ino,
-    at: u64,
-    copied: &mut u64,
-    out: &mut [u8],
-    reads_ahead: bool,
-) -> Need {
-    let Some(node) = state.nodes.get_mut(&ino) else {
-        return Need::Nothing;
-    };
-    // Without them every page would be a hole.
-    if node.extents.is_none() {
-        return Need::Extents;
-    }
-    let end = at + out.len() as u64;
-    let mut here = *copied;
-    let mut runs: Vec<Run> = Vec::new();
-    while here < end && runs.len() < READ_RUNS {
-        let page = here / PAGE;
-        let begin = (here % PAGE) as usize;
-        let count = (BLOCK - begin).min((end - here) as usize);
-        let target = &mut out[(here - at) as usize..][..count];
-        match node.pages.get_mut(&page) {
-            Some(cached) => {
-                cached.is_referenced = true;
-                target.copy_from_slice(&cached.data[begin..begin + count]);
-            }
-            None => {
-                let extent = node.extents.as_ref().and_then(|extents| extents.find(page));
-                match extent.filter(|extent| extent.is_written) {
-                    None => target.fill(0),
-                    Some(extent) => {
-                        let is_sequential = node.read_end == at && at > 0;
-                        let ahead = if is_sequential && reads_ahead {
-                            AHEAD_PAGES
-                        } else {
-                            0
-                        };
-                        let last = end.div_ceil(PAGE) + ahead;
-                        let last = last.min(extent.end()).min(node.size.div_ceil(PAGE));
-                        let last = last.min(page + READ_PAGES).max(page + 1);
-                        let cached = node.pages.range(page..last).next();
-                        let last = cached.map_or(last, |(next, _)| *next);
-                        runs.push(Run {
-                            first: page,
-                            block: extent.block_of(page),
-                            count: (last - page) as u32,
-                        });
-                        here = last * PAGE;
-                        continue;
-                    }
-                }
-            }
-        }
-        here += count as u64;
-        if runs.is_empty() {
-            *copied = here;
-        }
-    }
-    if !runs.is_empty() {
-        let epoch = node.epoch.now();
-        return Need::Pages { runs, epoch };
-    }
-    node.read_end = end;
-    Need::Nothing
 }
 
 /// Pages that somebody reads or writes past the cache; others wait until it goes.

@@ -16,6 +16,7 @@ mod pmem;
 pub(crate) mod replay;
 mod sizes;
 mod sync;
+mod wanted;
 mod write_back;
 
 pub use format::FormatOptions;

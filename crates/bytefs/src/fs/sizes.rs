@@ -40,8 +40,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.resize_within(ino, size, now, kills, false).await
     }
 
-    /// As [`FileSystem::resize`]; or a file that is longer by then stays so, if it `only_grows`: the
-    /// kernel's pages come without its lock.
+    /// As [`FileSystem::resize`]; or a file that is longer by then stays so, if it `only_grows`:
+    /// the kernel's pages come without its lock.
     async fn resize_within(
         &self,
         ino: Ino,

@@ -272,7 +272,8 @@ fn a_long_trim_is_done_in_pieces_and_in_order() {
     let mut write = pin!(one.write(at(64), b"later", TxId::NONE));
     assert!(trim.as_mut().poll(&mut context).is_pending());
     assert!(write.as_mut().poll(&mut context).is_pending());
-    // Neither who is elsewhere waits for it, nor the transaction, nor its client, who may read there.
+    // Neither who is elsewhere waits for it, nor the transaction, nor its client, who may read
+    // there.
     one.wait(one.write(at(behind), b"else", TxId::NONE))
         .unwrap();
     other

@@ -157,8 +157,8 @@ impl<S: SimulatedThread> Simulation<S> {
     }
 
     /// Warm-up has executed instructions and read flash pages. Scans come when a machine would be
-    /// there whose every instruction takes a cycle and every flash read its time, spread evenly over
-    /// the cores.
+    /// there whose every instruction takes a cycle and every flash read its time, spread evenly
+    /// over the cores.
     pub(crate) fn warm_scans(&mut self, instructions: u64, flash_reads: u64) {
         let Some(scans) = self.scans.as_mut().filter(|scans| scans.scan_count > 0) else {
             return;
