@@ -214,10 +214,12 @@ def test_a_file_that_is_no_recording_is_one_sentence(
 
 def test_a_file_where_a_socket_is_to_be_stays(entresol_command: Entresol, tmp_path: Path) -> None:
     (tmp_path / "drive.img").write_bytes(b"of the user")
+    before = signal.getsignal(signal.SIGINT)
     for more in ((), ("--drive", tmp_path / "none"), ("--drive-size", "1MiB")):
         refused = entresol_command("firmware", "serve", tmp_path / "drive.img", *more)
         assert refused.code in (1, 2) and refused.err.count("\n") == 1, refused
         assert (tmp_path / "drive.img").read_bytes() == b"of the user"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_two_processes_do_not_listen_at_one_socket(

@@ -75,8 +75,11 @@ def serve(
         )
 
     # It keeps nothing: whoever ends it ends it at once.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    core.serve_firmware(socket, runs, drive_of(drive, drive_size, overwrite_device), tell)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        core.serve_firmware(socket, runs, drive_of(drive, drive_size, overwrite_device), tell)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _end_with_input() -> None:
