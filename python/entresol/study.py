@@ -38,18 +38,20 @@ class Study:
     audit: bool
 
 
-VARIED = {"run.seed": "--seed and --seeds", "ftl.placement": "--placements"}
-"""What commands vary from window to window, and the options that say how often."""
+VARIED = {"run.seed": (1, "--seed and --seeds"), "ftl.placement": (0, "--placements")}
+"""What commands vary from window to window: the first value, and the options that say how often."""
 
 
 def check_varied(setup: Setup) -> None:
     """Raises `UserError` for a value of what a command itself varies, and so would not use."""
-    named = [override.split("=", 1)[0].strip() for override in setup.overrides]
+    given = [tuple(override.split("=", 1)) for override in setup.overrides]
     for _, text in setup.files:
         for section, values in tomllib.loads(text).items():
-            named += [f"{section}.{key}" for key in values] if isinstance(values, dict) else []
-    for key, options in VARIED.items():
-        if key in named:
+            if isinstance(values, dict):
+                given += [(f"{section}.{key}", str(value)) for key, value in values.items()]
+    for key, (first, options) in VARIED.items():
+        # A report's file of all parameters says what they are if nobody varies them.
+        if any(pair[0].strip() == key and pair[-1].strip() != str(first) for pair in given):
             raise UserError(f"{key}: this command varies it; leave it out, and see {options}.")
 
 

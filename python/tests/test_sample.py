@@ -164,9 +164,11 @@ def test_what_the_command_varies_is_not_set(
         done = entresol_command(command, captured, "--machine", "demo", *words)
         assert done.code == 2 and one_line(done).startswith(f"entresol: {key}: this command")
         assert option in done.err
+    # A report's file of all parameters names it as it is without anybody's wish.
+    file.write_text("[ftl]\nplacement = 0\n")
     on = ("--machine", "demo", "--design", "base-cssd", "--set", "ssd.log.size=256KiB")
     late = ("--from", "50") if command == "steady" else ()
-    done = entresol_command(command, captured, *on, "--window", "90000000", *late)
+    done = entresol_command(command, captured, *on, "--config", file, "--window", "90000000", *late)
     assert "base-cssd: set, and not read by this design: ssd.log.size" in done.err
 
 
