@@ -94,6 +94,7 @@ impl Memory for () {
 }
 
 /// A buffer.
+#[cfg(test)]
 impl Memory for Vec<u8> {
     fn new(_: &Rc<Progress>) -> Self {
         Self::new()
