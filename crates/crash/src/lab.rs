@@ -78,6 +78,8 @@ pub struct Lab<'a, I> {
     step: usize,
     next_token: u32,
     outstanding: [bool; REQUESTS],
+    /// Power cuts so far.
+    cuts: u32,
     /// What was written was to be drained, and nothing was answered for since.
     is_drained: bool,
     options: Options,
@@ -134,6 +136,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
             step: 0,
             next_token: 1,
             outstanding: [false; REQUESTS],
+            cuts: 0,
             is_drained: false,
         }
     }
@@ -318,6 +321,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     fn settle(&mut self) -> Result<(), Finding> {
         for _ in 0..MOST_EVENTS {
             let Some(event) = self.powered.go_on() else {
+                self.see_standstill();
                 if !self.oracle.is_idle() {
                     return Err(self.finding("a request is never answered".into()));
                 }
@@ -329,12 +333,23 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         Err(self.finding(format!("the device still works after {MOST_EVENTS} events")))
     }
 
+    /// Each cut costs garbage collection the pages that had begun: as many as it has blocks in
+    /// reserve can bring a device to a standstill, as a failure can.
+    fn see_standstill(&mut self) {
+        if self.cuts >= self.setup.device.reserve && self.powered.controller.is_stuck() {
+            self.oracle.fail();
+        }
+    }
+
     /// With nothing under way, what counts is what the firmware knows; and no buffer counts, unless
     /// flash has no room for what is in it.
     fn check_leaks(&mut self) -> Result<(), String> {
         self.powered.controller.audit();
         let known = self.powered.controller.logged_lines();
         let is_stuck = self.powered.controller.is_stuck();
+        if is_stuck && !self.oracle.has_failed() {
+            return Err("the device stands still without a reason".to_owned());
+        }
         let tables = &self.powered.machine().media().tables;
         if let Some((buffer, page)) = tables.buffered().next().filter(|_| !is_stuck) {
             return Err(format!(
@@ -430,6 +445,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
     }
 
     fn take_answer(&mut self, response: Response) -> Result<(), Finding> {
+        self.see_standstill();
         let id = response.request;
         let asked = match response.answer {
             Answer::Refused(why) => self.oracle.refused(id, why),
@@ -526,6 +542,7 @@ impl<'a, I: LogIndex> Lab<'a, I> {
         self.tally.activity.power_cuts += 1;
         self.tally.activity.add(&self.powered.controller);
         self.powered = powered;
+        self.cuts += 1;
         self.outstanding = [false; REQUESTS];
         self.is_drained = false;
         Ok(())

@@ -33,7 +33,7 @@ pub struct Oracle {
     asked: BTreeMap<RequestId, Asked>,
     /// Transactions that have begun, and what was written under them.
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
-    /// A program or erase has failed: the device may refuse to write.
+    /// A program or erase has failed, or power cuts have used up room: the device may refuse writes.
     has_failed: bool,
     /// Of runs that were refused while they waited for room: what their lines may be instead.
     maybe: BTreeMap<usize, Vec<Token>>,
@@ -125,12 +125,12 @@ impl Oracle {
         }
     }
 
-    /// A program or an erase has failed.
+    /// A program or an erase has failed, or flash has no room left after power cuts.
     pub fn fail(&mut self) {
         self.has_failed = true;
     }
 
-    /// Whether one has failed.
+    /// Whether [`Oracle::fail`] was called.
     pub fn has_failed(&self) -> bool {
         self.has_failed
     }

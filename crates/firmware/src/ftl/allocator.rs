@@ -113,8 +113,9 @@ pub(super) struct Allocator {
     free_block_count: u32,
     /// Free blocks of a die that the host leaves to GC.
     reserve: u32,
-    /// Blocks are condemned or retired.
-    has_lost: bool,
+    /// GC may find no place for a page: blocks are condemned or retired, or a power cut has found
+    /// a die without its reserve.
+    may_run_out: bool,
     /// The host takes the least worn free block and GC the most worn, instead of the oldest.
     levels_wear: bool,
     /// Blocks whose writing ended early and that have not been taken note of.
@@ -137,7 +138,7 @@ impl Allocator {
             next_die: 0,
             free_block_count: 0,
             reserve,
-            has_lost: false,
+            may_run_out: false,
             levels_wear: false,
             closed: Vec::new(),
         };

@@ -84,8 +84,8 @@ units::parameters! {
         /// Incremental: GC of a die runs while it has fewer free blocks than this.
         gc_start_blocks: u32, "more than reserve_blocks", "ours: one block for GC, one for the host";
         /// Free blocks of a die that the host leaves to GC: one to write to, and one more for every
-        /// failed program in a row that it is to live through.
-        reserve_blocks: u32, "1 to 64", "ours: 1 where flash does not fail";
+        /// failed program or power cut in a row that it is to live through.
+        reserve_blocks: u32, "1 to 64", "ours: 1 where neither flash nor power fails";
         /// Flash pages that GC of one die has in flight beside host work.
         gc_pages: u32, "at least 1", "ours: bounds the delay of a host read to a few operations";
         /// Flash pages that GC of one die has in flight when host programs wait for it.

@@ -279,7 +279,7 @@ impl<M: Mapping> Ftl<M> {
     /// Looks whether pages wait for ever.
     #[inline]
     pub(super) fn see_whether_stuck(&mut self) {
-        if self.allocator.has_lost() {
+        if self.allocator.may_run_out() {
             let waits = self.is_page_due() || self.gc.are_waiting_for_room();
             self.is_stuck |= waits && !self.makes_room();
         }

@@ -62,7 +62,7 @@ impl Allocator {
 
     /// The die has a block less to use.
     fn lose(&mut self, die: DieId) {
-        self.has_lost = true;
+        self.may_run_out = true;
         let of_die = &mut self.dies[die.index()];
         of_die.limit = of_die
             .limit
@@ -83,10 +83,10 @@ impl Allocator {
         die.committed > die.limit
     }
 
-    /// Whether blocks are lost, here or before.
+    /// Whether GC may find no place for a page.
     #[inline]
-    pub(in crate::ftl) fn has_lost(&self) -> bool {
-        self.has_lost
+    pub(in crate::ftl) fn may_run_out(&self) -> bool {
+        self.may_run_out
     }
 
     /// Blocks of the die that serve.

@@ -32,7 +32,7 @@ impl Allocator {
             next_die: 0,
             free_block_count: 0,
             reserve,
-            has_lost: records.iter().any(is_lost),
+            may_run_out: records.iter().any(is_lost),
             levels_wear: false,
             closed: Vec::new(),
         };
@@ -76,6 +76,8 @@ impl Allocator {
             None
         };
         let host_open = open.next();
+        // Of the block that GC has begun a part may be gone that the rest of its victim needs.
+        self.may_run_out |= free.len() < self.reserve as usize;
         self.free_block_count += free.len() as u32;
         self.dies.push(Die {
             free: free.into(),
