@@ -109,11 +109,8 @@ impl<'s> Tx<'s> {
             if let Some(pmem) = &mut self.state.pmem
                 && pmem.remove(ino, batch)
             {
-                // The file may come back with what its frames have, and needs its room then.
-                let kept = reserved - self.state.reserved;
-                self.state.reserved += kept;
-                self.state.pending_free += kept;
-                self.state.batch.keep(kept);
+                let given = reserved - self.state.reserved;
+                self.state.keep_until_durable(given);
             }
         }
     }

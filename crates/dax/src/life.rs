@@ -241,12 +241,9 @@ impl<P: Policy> Dax<P> {
         let (stage, what) = match (self.tracker.stage(id), verdict) {
             // Nor is there anything to be learnt of it.
             (Stage::Plain, _) if !may_gain => return,
+            // They are there already.
+            (Stage::Plain, _) if self.is_asked_for(file, range) => return,
             (Stage::Plain, Verdict::Upgrade) => {
-                let pages = self.tracker.pages_of(range);
-                // They are there already.
-                if self.spans[file.0 as usize].has_all(pages, By::Request) {
-                    return;
-                }
                 self.learn_return(file, range, now);
                 (Stage::ToUpgrade, What::WantsUpgrade)
             }
@@ -260,6 +257,12 @@ impl<P: Policy> Dax<P> {
             }
         };
         self.decide(id, stage, what, now);
+    }
+
+    /// Whether programs have asked for all pages of a range.
+    fn is_asked_for(&self, file: FileId, range: u32) -> bool {
+        let pages = self.tracker.pages_of(range);
+        self.spans[file.0 as usize].has_all(pages, By::Request)
     }
 
     /// Sets the stage of a range that nobody has, and has it moved if it is to be.

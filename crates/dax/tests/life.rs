@@ -2,7 +2,9 @@
 //! happen.
 
 use crate::model::{FILES, Model, ORDER, RANGES, Running, compare, settings};
-use dax::{By, Dax, Ended, FileId, Job, Move, PolicyKind, Settings, Stage};
+use dax::{
+    By, Counts, Dax, Ended, FileId, Job, Lesson, Move, Policy, PolicyKind, Settings, Stage, Verdict,
+};
 use units::{Stream, Time};
 
 /// One run of many steps; gives how many jobs were seen, well ended, failed and cut off.
@@ -235,4 +237,37 @@ fn the_weakest_range_is_evicted_and_none_for_one_that_is_weaker() {
     dax.map(file, page(5)..page(6));
     assert!(dax.evict((file, page(5)), all, now));
     assert_eq!(dax.stats().evictions, 3);
+}
+
+/// Counts syncs that are said to have waited for flash.
+#[derive(Default)]
+struct Pupil {
+    missed: u32,
+}
+
+impl Policy for Pupil {
+    fn judge(&self, _: Counts) -> Verdict {
+        Verdict::Stay
+    }
+
+    fn learns(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, lesson: Lesson) {
+        self.missed += u32::from(matches!(lesson, Lesson::Missed(_)));
+    }
+}
+
+/// Syncs of a range that programs have asked for wait for nothing: there is nothing to be learnt.
+#[test]
+fn a_range_that_is_asked_for_teaches_no_policy_that_its_syncs_wait() {
+    let mut dax = Dax::with_policy(&settings(), Pupil::default()).expect("good settings");
+    let (asked, other) = (dax.open(), dax.open());
+    dax.map(asked, 0..1 << ORDER);
+    for (file, missed) in [(asked, 0), (other, 1)] {
+        dax.wrote(file, 1, 1, Time::from_picos(0));
+        dax.wrote_back(file, 1, 1, Time::from_picos(1));
+        assert_eq!(dax.policy().missed, missed);
+    }
 }

@@ -233,12 +233,16 @@ impl<I: LogIndex> Log<I> {
     pub(crate) fn restore<P: Platform>(
         &mut self,
         lines: &[(LogSlot, LoggedLine)],
+        now: Time,
         platform: &mut P,
     ) {
         let lines = lines.iter();
         let lines = lines.map(|(slot, logged)| (*slot, logged.lpa, logged.line));
         let drop = |replaced| platform.record(Record::Dropped(replaced));
         self.lines.restore(lines, drop);
+        if self.lines.is_compacting() {
+            self.compaction.begin(now);
+        }
     }
 
     // ---- Writes that wait for room ----

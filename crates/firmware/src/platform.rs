@@ -155,7 +155,8 @@ pub enum Answer {
     /// S2M NDR SkyByte-Delay (111b): the data will take longer than the threshold.
     Delay,
     /// Nothing was done, for this reason. Of a run that had to wait for room until the device
-    /// became read-only some lines may be written.
+    /// became read-only some lines may be written; a page write that had to be on flash before its
+    /// answer may be read until the power goes.
     Refused(Refusal),
     /// Flash has lost bytes that were asked for: no data, or such as must not be used (S2M DRS with
     /// the poison bit).

@@ -127,9 +127,11 @@ pub struct ControllerStats {
     pub fills_given_up: u64,
     /// Pages that came into the data cache as zeroes, for a write: nobody had written them.
     pub zero_fills: u64,
-    /// Pages that left the data cache without a program.
+    /// Pages that were clean when they left the data cache. They are programmed only with
+    /// `ssd.cache.clean_victims = program`.
     pub evictions_clean: u64,
-    /// Pages that left the data cache to be programmed.
+    /// Pages that were dirty when they left the data cache: they go to flash, or with
+    /// `ssd.log.takes = absent` what is new of them to the log.
     pub evictions_dirty: u64,
     /// Pages fetched ahead.
     pub prefetches: u64,

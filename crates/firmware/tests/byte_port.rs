@@ -130,13 +130,13 @@ fn a_run_without_a_log_goes_into_the_frame() {
 #[test]
 fn a_run_without_lines_or_beyond_its_page_is_refused() {
     let mut device = Device::new(&config(16));
-    for (line, count) in [(0, 0), (0, 65), (60, 5)] {
+    for (line, count) in [(0, 0), (0, 65), (60, 5), (60, u16::MAX)] {
         let answers = write_run(&mut device, 1, 1, line, count);
         assert_eq!(refusal(&answers), Refusal::BadRun);
         let answers = device.send(2, RequestOp::ReadRun { count }, 1, line);
         assert_eq!(refusal(&answers), Refusal::BadRun);
     }
-    assert_eq!(device.controller.stats().refusals, 6);
+    assert_eq!(device.controller.stats().refusals, 8);
     assert_eq!(
         write_run(&mut device, 1, 1, 60, 4)[0].answer,
         Answer::Written

@@ -393,8 +393,9 @@ impl Placement {
                 !self.lists.is_empty() && free + coming < self.reserve
             }
             Some(set) => {
-                let mut moving = self.plb.live().map(|entry| entry.host_page.index());
-                free == 0 && !moving.any(|index| set.contains(&index))
+                let live = self.plb.live();
+                let mut leaving = live.filter(|entry| entry.direction == Direction::Demotion);
+                free == 0 && !leaving.any(|entry| set.contains(&entry.host_page.index()))
             }
         }
     }

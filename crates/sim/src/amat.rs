@@ -40,6 +40,8 @@ pub struct AccessStats {
     pub pages_unawaited: u64,
     /// Accesses answered by SkyByte-Delay, or told by the page cache that they have missed.
     pub delayed: u64,
+    /// Of these, the ones for which the page was fetched from flash.
+    pub delayed_fetches: u64,
     /// Accesses re-issued after a SkyByte-Delay because something that cannot switch waits (D13).
     pub reissued: u64,
     /// Answers whose MSHR had been freed by a squash.
@@ -138,6 +140,7 @@ impl AccessStats {
     /// access that comes back for the line finds the page.
     pub fn delayed(&mut self, line: HostLine, pending: &Pending, answer: &Response) {
         self.delayed += 1;
+        self.delayed_fetches += u64::from(answer.served == Served::Flash);
         self.count_cold(pending, answer);
         self.remember_first_issue(line, pending.issued);
     }
@@ -146,6 +149,7 @@ impl AccessStats {
     /// accesses, and not by the paper's AMAT.
     pub fn delivered(&mut self, now: Time, line: HostLine, pending: &Pending, answer: &Response) {
         self.delayed += 1;
+        self.delayed_fetches += u64::from(answer.served == Served::Flash);
         self.count_cold(pending, answer);
         self.record_from_first_issue(pending.issued, line, now);
     }
@@ -204,6 +208,11 @@ impl AccessStats {
 
     fn count_cold(&mut self, pending: &Pending, answer: &Response) {
         self.cold_misses += u64::from(pending.is_first_touch && answer.served == Served::Flash);
+    }
+
+    /// Accesses for which a page was fetched from flash.
+    pub(crate) fn flash_fetches(&self) -> u64 {
+        self.served_by(Served::Flash) + self.delayed_fetches + self.pages_unawaited
     }
 
     pub(crate) fn remember_first_issue(&mut self, line: HostLine, issued: Time) {

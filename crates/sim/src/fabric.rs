@@ -273,11 +273,11 @@ impl Fabric {
                 };
                 let is_granted =
                     self.grants && kind == MissKind::Ownership && self.is_on_device(line);
+                // The turn at L3 is the miss's own.
+                let granted = self.l3_free.max(now) + self.l3_latency;
                 self.start_miss(now, line, miss, kind);
                 if is_granted {
-                    // The turn at L3 is the miss's own.
-                    let at = self.l3_free.max(now) + self.l3_latency;
-                    self.queue.push(at, Event::Grant { core, slot });
+                    self.queue.push(granted, Event::Grant { core, slot });
                 }
             }
             L3Access::Full => self.blocked.push_back((core, slot, line, kind)),

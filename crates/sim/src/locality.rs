@@ -189,8 +189,12 @@ impl Prepared {
         let pages = self.page_count() as usize;
         let size = |ratio: u32| pages / ratio.max(1) as usize;
         let caches = ratios.iter().map(|ratio| PageUse::new(pages, size(*ratio)));
+        let mut llc = SharedCache::new(&self.config().cpu);
+        if let Some(numbers) = self.page_numbers() {
+            llc.number_pages(&numbers);
+        }
         let mut watch = Watch {
-            llc: SharedCache::new(&self.config().cpu),
+            llc,
             caches: caches.collect(),
             reads: 0,
             writes: 0,
@@ -223,6 +227,11 @@ impl Prepared {
         observe: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<(), SimError> {
         let mut cores = cores(&self.config().cpu);
+        if let Some(numbers) = self.page_numbers() {
+            cores
+                .iter_mut()
+                .for_each(|core| core.number_pages(&numbers));
+        }
         let guests = self.guests().iter();
         let sources = guests.flat_map(|guest| guest.sources(self.config()));
         let present = sources.filter(|(_, origin)| *origin != ThreadOrigin::Absent);

@@ -347,10 +347,7 @@ impl<S: SimulatedThread> View<'_, S> {
     /// for the first time: these no cache could have served.
     fn cold_miss_share_milli(&self) -> u64 {
         let stats = &self.simulation.fabric.stats;
-        let c = &self.totals.controller;
-        let delayed = c.delays_threshold + c.delays_gc;
-        let fetches = stats.served_by(Served::Flash) + delayed + stats.pages_unawaited;
-        milli(stats.cold_misses, fetches)
+        milli(stats.cold_misses, stats.flash_fetches())
     }
 
     fn os(&self) -> Value {

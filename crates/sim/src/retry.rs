@@ -151,7 +151,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 host_core.state = CoreState::Idle;
                 let thread = host_core.thread;
                 self.scheduler.yield_for_data(thread, now);
-                self.dispatch(now, core);
+                self.dispatch(now, self.scheduler.core_after(core));
             }
         }
     }

@@ -304,12 +304,19 @@ impl Prepared {
         self.simulation(threads)
     }
 
+    /// The captures' own numbers of the pages, with `cpu.page_numbers = virtual`.
+    pub(crate) fn page_numbers(&self) -> Option<PageNumbers> {
+        (self.config.cpu.page_numbers == PageNumbering::Virtual).then(|| {
+            let numbers = self.guests.iter().flat_map(Guest::page_numbers);
+            PageNumbers::new(numbers.collect())
+        })
+    }
+
     fn simulation<S: SimulatedThread>(&self, threads: Vec<(S, ThreadOrigin)>) -> Simulation<S> {
         let is_audited = self.spec.is_audited;
         let mut simulation = Simulation::new(&self.config, self.page_count(), threads, is_audited);
-        if self.config.cpu.page_numbers == PageNumbering::Virtual {
-            let numbers = self.guests.iter().flat_map(Guest::page_numbers);
-            simulation.number_pages(PageNumbers::new(numbers.collect()));
+        if let Some(numbers) = self.page_numbers() {
+            simulation.number_pages(numbers);
         }
         if self.config.host_dram.mapping == Mapping::Rows {
             let mut addresses = Addresses::default();

@@ -182,6 +182,9 @@ impl<S: SimulatedThread> Simulation<S> {
                 uncore.request(RequestOp::Write, device_line(lpa, line), None);
             }
         }
+        // The lines go back into the log, and nobody uses them: neither is a page the hotter for it.
+        uncore.refuse_offered();
+        self.forget_uses();
         self.fabric.reset_stats();
         self.fabric.drain_log(at_hand);
     }
@@ -209,12 +212,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 self.fabric.llc.number_pages(numbers);
             }
         }
-        if self.forgets_warm_counts
-            && let Some(device) = &mut self.fabric.device
-        {
-            self.fabric.in_loop.tell(What::ForgetAccesses);
-            device.controller.forget_accesses();
-        }
+        self.forget_uses();
         for host_core in &mut self.host_cores {
             host_core.core.reset_stats();
         }
@@ -225,6 +223,16 @@ impl<S: SimulatedThread> Simulation<S> {
         self.lanes.reset_stats();
         self.fabric.reset_stats();
         self.fabric.in_loop.tell(What::Begin);
+    }
+
+    /// With `run.warm_counts = forgotten`, how often pages were used does not count on.
+    fn forget_uses(&mut self) {
+        if self.forgets_warm_counts
+            && let Some(device) = &mut self.fabric.device
+        {
+            self.fabric.in_loop.tell(What::ForgetAccesses);
+            device.controller.forget_accesses();
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::FileSystem;
 use super::replay::clear;
 use crate::gate::Passed;
 use crate::state::pmem::{
-    DAX_ATTRIBUTE, DaxAt, DaxView, Pmem, Reclaimed, Refused, Stores, Window, wanted_pages,
+    DAX_ATTRIBUTE, DaxAt, DaxView, Pmem, Reclaimed, Refused, Stores, Whose, Window, wanted_pages,
     whole_file,
 };
 use crate::tx::{Done, Stop, Tx};
@@ -237,7 +237,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Brings frames of a file up to its pages, before these are written back.
     pub(super) async fn renew_frames(&self, ino: Ino) -> Result<(), FsError> {
-        let stores = self.state().stores_of_write_back(ino);
+        let stores = {
+            let mut state = self.state();
+            if let Some(pmem) = &mut state.pmem {
+                // A header may say less than its page has by now, until that is on flash. Whoever
+                // syncs before has to wait for that.
+                pmem.begin_write_back(ino);
+            }
+            state.stores_of_write_back(ino)
+        };
         self.store(stores.unwrap_or_default()).await
     }
 
@@ -347,6 +355,10 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
 
     /// Has pages of a file be on flash alone. The caller has passed the file's gate.
     pub(super) async fn leave_pmem(&self, ino: Ino, pages: Range<u64>) -> Result<(), FsError> {
+        self.leave_as(ino, pages, Whose::All).await
+    }
+
+    async fn leave_as(&self, ino: Ino, pages: Range<u64>, whose: Whose) -> Result<(), FsError> {
         {
             let mut state = self.state();
             let Some(pmem) = &mut state.pmem else {
@@ -366,13 +378,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             let Some(pmem) = &mut state.pmem else {
                 return Ok(());
             };
-            (pmem.window, pmem.take_frames(ino, pages))
+            (pmem.window, pmem.take_frames(ino, pages, whose))
         };
         self.give_frames(window, frames).await
     }
 
-    /// Has pages of a file be on flash alone if they are there as they are, which costs their
-    /// headers only; says whether they were. The caller has passed the file's gate.
+    /// Has pages of a range that leaves be on flash alone if they are there as they are, which costs
+    /// their headers only; says whether they were. The caller has passed the file's gate.
     async fn leave_clean(&self, ino: Ino, pages: Range<u64>) -> Result<bool, FsError> {
         let Some((window, frames)) = self.state().take_clean_frames(ino, pages) else {
             return Ok(false);
@@ -430,15 +442,27 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     }
                 }
                 (Move::Downgrade, Some(ino)) => {
-                    let gate = self.state().nodes.get(&ino).map(|node| node.gate.clone());
-                    if let Some(gate) = gate {
-                        passed = Some(gate.pass().await);
+                    let gate = || self.state().nodes.get(&ino).map(|node| node.gate.clone());
+                    let mut known = gate();
+                    if known.is_none() {
+                        // Nobody has it open, and somebody may while its frames are taken.
+                        self.know(ino).await;
+                        known = gate();
                     }
-                    let left = match self.leave_clean(ino, job.pages.clone()).await {
-                        Ok(false) => self.leave_pmem(ino, job.pages.clone()).await,
-                        left => left.map(|_| ()),
-                    };
-                    left.map_err(|error| Some(error.to_string()))
+                    match known {
+                        // It cannot be read, which `know` has told of.
+                        None => Err(None),
+                        Some(gate) => {
+                            passed = Some(gate.pass().await);
+                            let left = match self.leave_clean(ino, job.pages.clone()).await {
+                                Ok(false) => {
+                                    self.leave_as(ino, job.pages.clone(), Whose::Policy).await
+                                }
+                                left => left.map(|_| ()),
+                            };
+                            left.map_err(|error| Some(error.to_string()))
+                        }
+                    }
                 }
             };
             let is_done = moved.is_ok();

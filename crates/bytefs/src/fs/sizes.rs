@@ -205,8 +205,13 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 return Ok(());
             }
             if let Some(mut node) = state.nodes.remove(&ino) {
+                let reserved = state.reserved;
                 state.drop_pages(&mut node, 0..u64::MAX);
                 state.nodes.insert(ino, node);
+                if state.has_frames(ino) {
+                    let given = reserved - state.reserved;
+                    state.keep_until_durable(given);
+                }
             }
         }
         let has_many = self

@@ -32,8 +32,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             self.put_pending_times(ino).await?;
         }
         self.wish_sync(ino).await?;
-        let asked = self.state().barriers.0;
+        // What was written back before is, when a flush ends that is asked for behind it.
         let mark = self.write_backs();
+        let asked = self.state().barriers.0;
         let posted = self.posted(Some(ino));
         self.commit().await?;
         if !posted.is_empty() {
@@ -196,8 +197,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                 Err(error) => return Err(error),
             }
         }
-        let asked = self.state().barriers.0;
+        // What was written back before is, when a flush ends that is asked for behind it.
         let mark = self.write_backs();
+        let asked = self.state().barriers.0;
         if older_than.is_none() {
             self.checkpoint().await?;
         } else if !self.beat().await? {

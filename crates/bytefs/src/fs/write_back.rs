@@ -168,14 +168,15 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
             Before::Commit(batch) => self.commit_through(batch).await?,
             Before::Plan(plan) => {
                 let has_blocks = !plan.blocks.is_empty();
-                self.carry_out(ino, plan, how == How::InPlace).await?;
+                self.carry_out(ino, plan, how).await?;
                 self.end_write_back(ino, has_blocks);
             }
         }
         Ok(true)
     }
 
-    async fn carry_out(&self, ino: Ino, plan: Plan, in_place: bool) -> Result<(), FsError> {
+    async fn carry_out(&self, ino: Ino, plan: Plan, how: How) -> Result<(), FsError> {
+        let in_place = how == How::InPlace;
         let kept = self.shortcuts.kept();
         // Without a page cache pages go as NOVA's do, by bytes.
         let by_bytes = self.is_synchronous || !self.caches_contents;
@@ -234,7 +235,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let most = self.state().batch_most.max(1);
         let noted = async {
-            if self.journals_data {
+            // Of a sync by the log all lines go with one batch: it is there as a whole or not at all.
+            if self.journals_data || how == How::ByLines {
                 return self.note_metadata(ino, &plan, &plan.lines).await;
             }
             for lines in plan.lines.chunks(most) {
@@ -321,7 +323,9 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
                     true => tx.need_record_room(plan.journaled.len(), plan.lines_most())?,
                     false => {
                         let sparse = plan.sparse.len() * LINES;
-                        tx.need_room(64 + plan.extents.len() * 2 + sparse + replaced)?;
+                        tx.need_room(
+                            64 + plan.extents.len() * 2 + sparse + replaced + lines.len(),
+                        )?;
                     }
                 }
                 let mut inode = tx.inode(ino)?;

@@ -2,6 +2,7 @@
 
 use super::drive::{Fs, append, beside, create, eager, engine, formatted, run, run_for, with};
 use bytefs::{Ino, Personality};
+use dax::{PolicyKind, Settings};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use units::{Picos, Stream};
@@ -129,6 +130,47 @@ fn frames_of_a_file_that_is_being_synced_are_not_taken() {
     let wrong = synced.iter().position(|byte| *byte != 77);
     assert_eq!((seen.len(), wrong), (PAGES as usize * 4096, None));
     assert!(last.iter().all(|byte| *byte == 5));
+}
+
+/// A light sync has made the beginning of a page durable. The page is filled and many follow it, so
+/// that its owner writes behind before the next light sync, which has to bring the rest of the page.
+#[test]
+fn what_is_written_behind_does_not_keep_a_page_from_the_next_light_sync() {
+    const REST: u64 = 700;
+    let (ran, ()) = run(
+        engine(Personality::ByteFs, "4MiB"),
+        async |device, clock| {
+            let kind = PolicyKind::Always;
+            let always = Settings { kind, ..eager() };
+            let fs = formatted(&device, &clock, with(Some(always)), Personality::ByteFs).await;
+            let light = || fs.dax_report().expect("it is on").pmem.light_syncs;
+            let ino = create(&fs, b"log").await;
+            fs.fsync(ino, false).await.expect("a sync");
+            fs.fsync(ino, true).await.expect("a sync");
+            append(&fs, ino, 0, &[7; 100]).await;
+            fs.fsync(ino, true).await.expect("a sync");
+            assert_eq!(light(), 1, "the page has a frame");
+            append(&fs, ino, 100, &[7; 4096 - 100]).await;
+            for page in 1..=REST {
+                append(&fs, ino, page * 4096, &[7; 4096]).await;
+            }
+            assert!(fs.can_write_behind(ino));
+            fs.write_behind(ino).await.expect("it is written");
+            fs.fsync(ino, true).await.expect("a sync");
+        },
+    );
+    let wrong: Rc<Cell<Option<(usize, usize)>>> = Rc::default();
+    let place = Rc::clone(&wrong);
+    run(ran.power_cycled(|| false), async move |device, clock| {
+        let fs = Fs::mount(device.any(), clock, with(None)).await;
+        let fs = fs.expect("mounts");
+        let found = fs.lookup(Ino::ROOT, b"log").await.expect("it was synced");
+        let bytes = fs.read(found.ino, 0, 1 << 23, false).await.expect("a read");
+        let first = bytes.iter().position(|byte| *byte != 7);
+        place.set(Some((first.unwrap_or(bytes.len()), bytes.len())));
+    });
+    let size = (1 + REST as usize) * 4096;
+    assert_eq!(wrong.get(), Some((size, size)), "right bytes, and all");
 }
 
 /// The power goes while the first sync of three pages is under way, and takes any stores back. What

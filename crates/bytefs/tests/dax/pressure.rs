@@ -151,6 +151,53 @@ fn what_is_idle_leaves_and_is_on_flash() {
     }
 }
 
+/// A page of a range that leaves stays if programs have asked for it.
+#[test]
+fn what_is_asked_for_stays_when_its_range_leaves() {
+    let settings = Settings {
+        kind: PolicyKind::Predict,
+        write_delay: Picos::from_micros(20_000),
+        write_back_delay: Picos::from_micros(10_000),
+        ..eager()
+    };
+    for is_clean in [true, false] {
+        run(engine(OF, SMALL), async move |device, clock| {
+            let fs = formatted(&device, &clock, with(Some(settings)), OF).await;
+            let (old, new) = (create(&fs, b"old").await, create(&fs, b"new").await);
+            let asked = fs.set_xattr(
+                &CALLER,
+                old,
+                b"user.entresol.dax",
+                b"8KiB-12KiB",
+                SetXattr::Any,
+            );
+            asked.await.expect("it takes it");
+            fs.sync().await.expect("a sync");
+            for byte in 1..=6 {
+                for page in 0..4 {
+                    put(&fs, old, page, byte).await;
+                }
+            }
+            let frames = || {
+                let view = fs.dax_view().expect("it is on");
+                (view.report.frames.0, view.requested)
+            };
+            assert_eq!(frames(), (4, 1));
+            if is_clean {
+                fs.sync().await.expect("a sync");
+            }
+            let later = port::Clock::now(&clock) + Picos::from_micros(30_000);
+            port::Clock::sleep_until(&clock, later).await;
+            put(&fs, new, 0, 9).await;
+            assert_eq!(frames(), (1, 1), "clean: {is_clean}");
+            fs.sync().await.expect("a sync");
+            assert!(!put(&fs, old, 1, 7).await, "it is a plain range again");
+            fs.sync().await.expect("a sync");
+            assert!(put(&fs, old, 2, 7).await, "and this page is asked for");
+        });
+    }
+}
+
 #[test]
 fn the_weakest_range_leaves_when_there_are_no_frames() {
     let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {

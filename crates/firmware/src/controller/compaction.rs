@@ -239,6 +239,7 @@ impl<I: LogIndex> Controller<I> {
             log.give_up_page(lpa);
         }
         self.turn_log(now, platform);
+        self.advance_flushes(now, platform);
         self.resume_misses(now, platform);
     }
 

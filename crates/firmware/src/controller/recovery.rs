@@ -53,7 +53,7 @@ impl<I: LogIndex> Controller<I> {
         let survivors = controller.survivors(lines, durable, platform);
         controller.restore_commits(durable, survivors.lines.is_empty(), platform);
         if let Some(log) = controller.log.as_mut() {
-            log.restore(&survivors.lines, platform);
+            log.restore(&survivors.lines, now, platform);
         }
         controller.restore_buffers(now, &survivors.buffers, platform);
         for (frame, kept) in survivors.frames.into_values() {

@@ -84,7 +84,7 @@ impl<I: LogIndex> Controller<I> {
     pub(super) fn is_bad_run(&self, request: Request) -> bool {
         let (_, first) = self.split(request.line);
         let count = request.op.line_count(self.constants.page);
-        count == 0 || first.get() + count > self.constants.page.line_count()
+        count == 0 || count > self.constants.page.line_count() - first.get()
     }
 
     /// The lines of a request of lines, in ascending order.

@@ -4,7 +4,8 @@
 //! What was accepted stays in log, buffers and frames: a battery keeps it (frames only with
 //! `ssd.power_loss_protection = dram`), reads find it, past the data cache if need be, and after
 //! the power has been off the firmware tries again. What was not is refused. Only a run of lines
-//! that had to wait for room may be there in part, as after a power cut; and what was accepted and
+//! that had to wait for room may be there in part, as after a power cut, and a page write whose
+//! answer waited for its program is read until the power goes; and what was accepted and
 //! not flushed may be lost with the power where no battery keeps it. A drain does not end: whoever
 //! asked for it sees that the controller [is stuck](Controller::is_stuck) and still
 //! [empties the log](Controller::empties_log).

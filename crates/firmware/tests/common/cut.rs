@@ -27,6 +27,12 @@ impl<I: LogIndex> Lab<I> {
                 };
             }
         }
+        let compacted = self.controller.stats().compaction_time;
+        assert!(
+            compacted <= self.now - self.powered_at,
+            "compactions took {compacted}, longer than the power was on"
+        );
+        self.powered_at = self.now;
         let in_doubt = self.cut_transactions();
         self.outstanding = vec![None; super::REQUESTS];
         self.readers.fill(0);

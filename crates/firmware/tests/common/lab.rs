@@ -97,6 +97,9 @@ pub struct Lab<I> {
     pub conflicts: u64,
     #[allow(dead_code, reason = "not every test cuts the power")]
     pub cuts: u64,
+    /// When the power came on.
+    #[allow(dead_code, reason = "not every test cuts the power")]
+    pub powered_at: Time,
 }
 
 impl<I: LogIndex> Lab<I> {
@@ -137,6 +140,7 @@ impl<I: LogIndex> Lab<I> {
             commits: 0,
             conflicts: 0,
             cuts: 0,
+            powered_at: Time::ZERO,
         }
     }
 

@@ -97,6 +97,18 @@ fn in_sets_a_page_takes_the_ways_of_its_set_only() {
 }
 
 #[test]
+fn in_sets_a_page_that_comes_makes_no_room_for_another_one() {
+    let mut placement = in_sets(4, 2, 8);
+    let [even, other, third] = [0, 2, 4].map(Lpa::new);
+    promote(&mut placement, even, false);
+    placement.begin_promotion(other).expect("one way is free");
+    assert!(placement.wants_reclaim(third), "none will be free");
+    assert_eq!(placement.reclaim(third), Reclaimed::Dropped(even));
+    assert!(placement.begin_promotion(third).is_ok());
+    placement.audit();
+}
+
+#[test]
 fn without_host_pages_nothing_is_promoted_and_nothing_wanted() {
     let mut placement = placement(0, 64, 8);
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Which parameters a configuration's design does not read.
 
 use super::{Config, MemoryKind, Migration};
+use crate::fabric::samples;
 use host::os::SchedulerPolicy;
 
 /// Who moves pages to host DRAM in one way or another.
@@ -29,6 +30,14 @@ const OF_MIGRATION: &[(&str, &[Migration])] = &[
     ("host.batched_cost", OFFERERS),
     ("host.promoted_dirt", OFFERERS),
     ("host.sets", OFFERERS),
+];
+/// Parameters of TPP that balancing between nodes shares.
+const OF_SCANS: &[&str] = &[
+    "tpp.scan_period",
+    "tpp.scan_pages",
+    "tpp.arm_cost",
+    "tpp.fault_cost",
+    "tpp.migration_cost",
 ];
 /// Parameters of reads that are answered by SkyByte-Delay.
 const OF_SWITCHES: &[&str] = &[
@@ -74,7 +83,8 @@ impl Config {
             return design.migration == Migration::Adaptive;
         }
         if is_in("tpp.") {
-            return design.migration == Migration::Tpp;
+            let is_of_scans = OF_SCANS.contains(&key) && samples(self);
+            return design.migration == Migration::Tpp || is_of_scans;
         }
         if is_in("astriflash.") {
             return self.design.migration == Migration::HostCache;
@@ -110,6 +120,16 @@ mod tests {
             mode: crate::run::Mode::Detailed,
         };
         spec.config().expect("a design as it is shipped")
+    }
+
+    #[test]
+    fn balancing_between_nodes_reads_how_pages_are_scanned() {
+        let mut config = config("skybyte-p");
+        let reads =
+            |config: &Config| ["tpp.scan_period", "tpp.migrations"].map(|key| config.reads(key));
+        assert_eq!(reads(&config), [false, false]);
+        config.numa.balancing = host::numa::Balancing::HintFaults;
+        assert_eq!(reads(&config), [true, false]);
     }
 
     #[test]

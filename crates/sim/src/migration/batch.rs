@@ -29,7 +29,7 @@ impl Batches {
         let can_wait = config.mechanisms().migration == Migration::Adaptive
             && config.host.migration == MigrationKind::Copied
             && config.host.demotion == DemotionKind::Written
-            && config.host.sets == 0;
+            && config.host_ways().is_none();
         Self {
             most: match can_wait {
                 true => config.host.migration_batch as usize,

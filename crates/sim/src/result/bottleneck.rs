@@ -212,8 +212,8 @@ impl<S: SimulatedThread> View<'_, S> {
         }
         let most = ssd.buffers.saturating_sub(ssd.compaction.leaves);
         format!(
-            "the log filled {} times and was being compacted {} of the time, at most {} pages at \
-             once (ssd.compaction.batch, ssd.buffers)",
+            "the log filled {} times, compactions that ended took {} of the time, at most {} pages \
+             at once (ssd.compaction.batch, ssd.buffers)",
             c.log_fills,
             self.busy(c.compaction_time, 1),
             ssd.compaction.batch.min(most)

@@ -50,7 +50,6 @@ impl Measured {
         let stats = &simulation.fabric.stats;
         let (controller, ftl) = (&totals.controller, &totals.ftl);
         let placement = simulation.fabric.placement.stats();
-        let delayed = controller.delays_threshold + controller.delays_gc;
         Self {
             at,
             counts: [
@@ -66,7 +65,7 @@ impl Measured {
                 stats.served_by(Served::Flash),
                 stats.delayed,
                 stats.cold_misses,
-                stats.served_by(Served::Flash) + delayed + stats.pages_unawaited,
+                stats.flash_fetches(),
                 controller.cache_fills,
                 controller.log_fills,
                 controller.compactions,

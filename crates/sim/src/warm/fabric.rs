@@ -263,6 +263,13 @@ impl WarmFabric<'_> {
         }
     }
 
+    /// No page that the device has offered goes to the host; it may offer each again.
+    pub(crate) fn refuse_offered(&mut self) {
+        while let Some(lpa) = self.platform.offers.pop_front() {
+            self.refuse(lpa);
+        }
+    }
+
     fn make_room(&mut self, promoted: Lpa) {
         while self.fabric.placement.wants_reclaim(promoted) {
             match self.fabric.placement.reclaim(promoted) {

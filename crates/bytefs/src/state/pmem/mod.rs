@@ -315,10 +315,10 @@ impl Pmem {
     }
 
     /// Takes the frames of pages of a file.
-    pub fn take_frames(&mut self, ino: Ino, pages: Range<u64>) -> Vec<u32> {
-        let keys: Vec<_> = self
-            .framed
-            .range((ino, pages.start)..(ino, pages.end))
+    pub fn take_frames(&mut self, ino: Ino, pages: Range<u64>, whose: Whose) -> Vec<u32> {
+        let framed = self.framed.range((ino, pages.start)..(ino, pages.end));
+        let keys: Vec<_> = framed
+            .filter(|(_, framed)| whose == Whose::All || !framed.is_requested)
             .map(|(key, _)| *key)
             .collect();
         keys.into_iter()
@@ -341,7 +341,7 @@ impl Pmem {
 
     /// A file is removed, which is durable when a batch is. Says whether it has had frames.
     pub fn remove(&mut self, ino: Ino, batch: BatchId) -> bool {
-        let frames = self.take_frames(ino, 0..u64::MAX);
+        let frames = self.take_frames(ino, 0..u64::MAX, Whose::All);
         let has_frames = !frames.is_empty();
         self.dying
             .extend(frames.into_iter().map(|frame| (batch, frame)));
@@ -387,6 +387,14 @@ impl Pmem {
     }
 }
 
+/// Which frames of pages are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whose {
+    All,
+    /// Those that no program has asked for.
+    Policy,
+}
+
 /// Pages that follow each other: the first, and how many.
 fn runs(pages: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u32)> {
     let mut pages = pages.peekable();
@@ -407,6 +415,20 @@ fn lines(bytes: Range<u64>) -> u64 {
 }
 
 impl State {
+    /// Whether a page of a file has a frame.
+    pub fn has_frames(&self, ino: Ino) -> bool {
+        let pmem = self.pmem.as_ref();
+        pmem.is_some_and(|pmem| pmem.has_frames(ino, 0..u64::MAX))
+    }
+
+    /// So many blocks were reserved for pages of a file that goes. It may come back with what its
+    /// frames have, and needs its room then: nobody gets it before the removal is durable.
+    pub fn keep_until_durable(&mut self, blocks: u32) {
+        self.reserved += blocks;
+        self.pending_free += blocks;
+        self.batch.keep(blocks);
+    }
+
     /// Bytes of a file were written to the cache.
     pub fn note_written(&mut self, ino: Ino, at: u64, size: u64, now: Time) {
         let Some(pmem) = &mut self.pmem else {
@@ -497,7 +519,7 @@ impl State {
             pmem.requested += usize::from(is_requested);
             pmem.framed.insert((ino, page), framed);
         }
-        pmem.stats.most_frames = pmem.stats.most_frames.max(pmem.framed.len() as u64);
+        pmem.stats.most_frames = pmem.stats.most_frames.max(pmem.used() as u64);
         if let Some(tracked) = pmem.files.get(&ino) {
             // One that has nothing to do is answered by nobody's memory.
             pmem.stats.light_syncs += u64::from(!tracked.unsynced.is_empty());

@@ -1,6 +1,6 @@
 //! Frames that are taken from pages, for others.
 
-use super::{Pmem, Window};
+use super::{Pmem, Whose, Window};
 use crate::Ino;
 use crate::gate::Passed;
 use crate::state::State;
@@ -71,15 +71,15 @@ impl State {
         pmem.dax.evict((tracked.id, lacked.page), holds, now);
     }
 
-    /// Takes the frames of pages of a file if the place of each has the same; none is taken
-    /// otherwise. The caller has passed its gate.
+    /// Takes the frames that pages of a file have by the policy alone, if the place of each page has
+    /// the same; none is taken otherwise. The caller has passed its gate.
     pub fn take_clean_frames(&mut self, ino: Ino, pages: Range<u64>) -> Option<(Window, Vec<u32>)> {
         let pmem = self.pmem.as_mut()?;
         let node = self.nodes.get(&ino)?;
         let mut framed = pmem.framed.range((ino, pages.start)..(ino, pages.end));
         let is_clean = !pmem.pending.contains_key(&ino)
             && framed.all(|((_, page), place)| place.lines == 0 && !node.dirty.contains(*page));
-        is_clean.then(|| (pmem.window, pmem.take_frames(ino, pages)))
+        is_clean.then(|| (pmem.window, pmem.take_frames(ino, pages, Whose::Policy)))
     }
 
     /// Takes frames of pages whose place has the same, so that others may have them. Who takes
