@@ -33,7 +33,8 @@ pub struct Oracle {
     asked: BTreeMap<RequestId, Asked>,
     /// Transactions that have begun, and what was written under them.
     open: BTreeMap<TxId, BTreeMap<usize, Token>>,
-    /// A program or erase has failed, or power cuts have used up room: the device may refuse writes.
+    /// A program or erase has failed, or power cuts have used up room: the device may refuse
+    /// writes.
     has_failed: bool,
     /// Of runs that were refused while they waited for room: what their lines may be instead.
     maybe: BTreeMap<usize, Vec<Token>>,

@@ -182,7 +182,7 @@ impl<S: SimulatedThread> Simulation<S> {
                 uncore.request(RequestOp::Write, device_line(lpa, line), None);
             }
         }
-        // The lines go back into the log, and nobody uses them: neither is a page the hotter for it.
+        // The lines go back into the log, and nobody uses them: no page is the hotter for it.
         uncore.refuse_offered();
         self.forget_uses();
         self.fabric.reset_stats();

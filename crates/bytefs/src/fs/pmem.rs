@@ -383,8 +383,8 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         self.give_frames(window, frames).await
     }
 
-    /// Has pages of a range that leaves be on flash alone if they are there as they are, which costs
-    /// their headers only; says whether they were. The caller has passed the file's gate.
+    /// Has pages of a range that leaves be on flash alone if they are there as they are, which
+    /// costs their headers only; says whether they were. The caller has passed the file's gate.
     async fn leave_clean(&self, ino: Ino, pages: Range<u64>) -> Result<bool, FsError> {
         let Some((window, frames)) = self.state().take_clean_frames(ino, pages) else {
             return Ok(false);

@@ -235,7 +235,7 @@ impl<D: Device, C: Clock> FileSystem<D, C> {
         }
         let most = self.state().batch_most.max(1);
         let noted = async {
-            // Of a sync by the log all lines go with one batch: it is there as a whole or not at all.
+            // Of a sync by the log all lines go with one batch: it is there whole or not at all.
             if self.journals_data || how == How::ByLines {
                 return self.note_metadata(ino, &plan, &plan.lines).await;
             }

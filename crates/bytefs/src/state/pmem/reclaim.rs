@@ -71,8 +71,8 @@ impl State {
         pmem.dax.evict((tracked.id, lacked.page), holds, now);
     }
 
-    /// Takes the frames that pages of a file have by the policy alone, if the place of each page has
-    /// the same; none is taken otherwise. The caller has passed its gate.
+    /// Takes the frames that pages of a file have by the policy alone, if the place of each page
+    /// has the same; none is taken otherwise. The caller has passed its gate.
     pub fn take_clean_frames(&mut self, ino: Ino, pages: Range<u64>) -> Option<(Window, Vec<u32>)> {
         let pmem = self.pmem.as_mut()?;
         let node = self.nodes.get(&ino)?;
