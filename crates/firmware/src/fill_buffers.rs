@@ -44,11 +44,10 @@ impl FillBuffers {
         self.most > 0
     }
 
-    /// Copies that have ended give their buffers back.
-    pub(crate) fn release(&mut self, now: Time) {
-        while self.copying.front().is_some_and(|end| *end <= now) {
-            self.copying.pop_front();
-        }
+    /// The first copy gives its buffer back, if it has ended by now: says when.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Time) -> Option<Time> {
+        self.copying.pop_front_if(|end| *end <= now)
     }
 
     /// A page has come and waits for its copy.
@@ -122,7 +121,9 @@ mod tests {
             "of three one is left then"
         );
         assert_eq!(buffers.free_from(at(25)), at(25));
-        buffers.release(at(20));
+        assert_eq!(buffers.release(at(20)), Some(at(10)));
+        assert_eq!(buffers.release(at(20)), Some(at(20)));
+        assert_eq!(buffers.release(at(20)), None);
         assert!(buffers.has_free());
         assert_eq!(buffers.free_from(at(20)), at(20));
     }
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(buffers.next_to_go(), Some(page(2)));
         assert_eq!(buffers.next_to_go(), Some(page(3)));
         assert_eq!(buffers.next_to_go(), None, "two are copied and one waits");
-        buffers.release(at(10));
+        assert_eq!(buffers.release(at(10)), Some(at(10)));
         assert_eq!(buffers.next_copy(), Some(page(4)));
     }
 }

@@ -568,3 +568,23 @@ fn a_log_that_nobody_writes_to_gives_its_frames_to_pages_that_come_back() {
     assert_eq!(device.controller.stats().served.flash, before);
     device.controller.audit();
 }
+
+/// Of pages that come together two are copied at once, and each of the others when one of these has
+/// been: when more come later all buffers are free.
+#[test]
+fn copies_go_on_while_no_page_comes() {
+    let mut config = config(16);
+    config.ssd.fill = Fill::Buffered;
+    config.ssd.fill_buffers = 3;
+    config.ssd.cache.policy = CachePolicy::S3Fifo;
+    let mut device = Device::new(&config);
+    for pages in [1..4, 4..7] {
+        for page in pages.clone() {
+            assert!(device.send(page as u32, READ, page, 5).is_empty());
+        }
+        let answers = device.settle(Picos::from_micros(3));
+        assert_eq!(answers.len(), 3, "{pages:?}");
+        device.settle(Picos::from_micros(10));
+    }
+    assert_eq!(device.controller.stats().fills_given_up, 0);
+}

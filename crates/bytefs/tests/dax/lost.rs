@@ -132,8 +132,8 @@ fn frames_of_a_file_that_is_being_synced_are_not_taken() {
     assert!(last.iter().all(|byte| *byte == 5));
 }
 
-/// A light sync has made the beginning of a page durable. The page is filled and many follow it,
-/// so that its owner writes behind before the next light sync, which has to bring the rest of the page.
+/// A light sync has made the beginning of a page durable. The page is filled and many follow, so
+/// that its owner writes behind before the next sync, which has to bring the rest of the page.
 #[test]
 fn what_is_written_behind_does_not_keep_a_page_from_the_next_light_sync() {
     const REST: u64 = 700;

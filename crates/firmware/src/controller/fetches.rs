@@ -27,7 +27,7 @@ impl<I: LogIndex> Controller<I> {
         if !self.cache.has_free_mshr() {
             return None;
         }
-        let free_from = self.room_to_fill(at);
+        let free_from = self.room_to_fill(at, platform);
         let room = platform.timed(Work::CacheInsert, |platform| self.vacate(at, lpa, platform));
         let at = platform.charge(at, Work::CacheInsert).max(free_from);
         let (frame, leaving) = room?;
@@ -490,7 +490,7 @@ impl<I: LogIndex> Controller<I> {
             && self.back_end.buffer_for_read(lpa).is_none()
             && self.back_end.is_mapped(lpa)
             && self.cache.may_fetch_ahead()
-            && self.has_fill_buffer(at);
+            && self.has_fill_buffer(at, platform);
         if !may_fetch {
             return false;
         }

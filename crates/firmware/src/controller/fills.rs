@@ -12,34 +12,46 @@ use units::{FrameId, Lpa, Time};
 impl<I: LogIndex> Controller<I> {
     /// From when on a page may be fetched.
     #[inline]
-    pub(super) fn room_to_fill(&mut self, at: Time) -> Time {
+    pub(super) fn room_to_fill<P: Platform>(&mut self, at: Time, platform: &mut P) -> Time {
         match self.fills.are_used() {
             false => at,
             true => {
-                self.fills.release(at);
+                self.end_copies(at, platform);
                 self.fills.free_from(at)
             }
         }
     }
 
     /// Whether a page that is fetched ahead drives none out of its buffer.
-    pub(super) fn has_fill_buffer(&mut self, at: Time) -> bool {
-        self.fills.release(at);
+    pub(super) fn has_fill_buffer<P: Platform>(&mut self, at: Time, platform: &mut P) -> bool {
+        self.end_copies(at, platform);
         !self.fills.are_used() || self.fills.has_free()
     }
 
-    /// A page has come; copies begin as device DRAM takes them.
+    /// Copies that have ended by now give their buffers back, and each has another one begin. It is
+    /// made good here: what nobody waits for needs no event of its own.
+    fn end_copies<P: Platform>(&mut self, now: Time, platform: &mut P) {
+        while let Some(end) = self.fills.release(now) {
+            self.begin_copies(end, platform);
+        }
+    }
+
+    fn begin_copies<P: Platform>(&mut self, at: Time, platform: &mut P) {
+        while let Some(page) = self.fills.next_copy() {
+            self.copy_fill(at, page, platform);
+        }
+    }
+
+    /// A page has come: it is copied as soon as device DRAM takes it.
     pub(super) fn keep_fill<P: Platform>(
         &mut self,
         now: Time,
         (lpa, frame): (Lpa, FrameId),
         platform: &mut P,
     ) {
-        self.fills.release(now);
+        self.end_copies(now, platform);
         self.fills.keep(frame, lpa);
-        while let Some(page) = self.fills.next_copy() {
-            self.copy_fill(now, page, platform);
-        }
+        self.begin_copies(now, platform);
         while let Some((frame, lpa)) = self.fills.next_to_go() {
             if !self.give_up_fill(frame, lpa) {
                 self.copy_fill(now, (frame, lpa), platform);
