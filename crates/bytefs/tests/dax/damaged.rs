@@ -132,7 +132,7 @@ fn frames_of_before_a_clean_unmount_do_not_come_back() {
 
 #[test]
 fn there_is_room_for_what_was_synced_when_a_removal_is_undone() {
-    remove_and_cut(async |fs, old| {
+    remove_and_cut(OF, async |fs, old| {
         fs.release(old).await.expect("it was open");
         fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("a name");
     });
@@ -140,7 +140,7 @@ fn there_is_room_for_what_was_synced_when_a_removal_is_undone() {
 
 #[test]
 fn there_is_room_for_what_was_synced_when_the_removal_of_an_open_file_is_undone() {
-    remove_and_cut(async |fs, old| {
+    remove_and_cut(Personality::ByteFs, async |fs, old| {
         fs.unlink(&CALLER, Ino::ROOT, b"old").await.expect("a name");
         fs.release(old).await.expect("it was open");
     });
@@ -148,10 +148,10 @@ fn there_is_room_for_what_was_synced_when_the_removal_of_an_open_file_is_undone(
 
 /// Room that a removal gives back is not another file's before the removal is durable: behind a
 /// power cut both files are there.
-fn remove_and_cut(remove: impl AsyncFnOnce(&super::drive::Fs, Ino) + 'static) {
+fn remove_and_cut(of: Personality, remove: impl AsyncFnOnce(&super::drive::Fs, Ino) + 'static) {
     const PAGES: u64 = 90;
-    let (ran, ()) = run(engine(OF, "1MiB"), async move |device, clock| {
-        let fs = formatted(&device, &clock, always(), OF).await;
+    let (ran, ()) = run(engine(of, "1MiB"), async move |device, clock| {
+        let fs = formatted(&device, &clock, always(), of).await;
         let (old, new) = (create(&fs, b"old").await, light(&fs, b"new", 3).await);
         // The first sync of a file takes the usual way. This one has no block on flash.
         fs.fsync(old, true).await.expect("a sync");

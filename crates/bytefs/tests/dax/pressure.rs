@@ -1,7 +1,7 @@
 //! Too little persistent memory, and devices that fail while ranges move.
 
 use super::drive::{
-    CALLER, Fault, Fs, Ran, append, create, eager, engine, formatted, put, run, with,
+    CALLER, Clock, Fault, Fs, Ran, append, create, eager, engine, formatted, put, run, with,
 };
 use bytefs::{Ino, Personality, Refused, SetXattr};
 use dax::{PolicyKind, Settings};
@@ -109,17 +109,27 @@ fn a_sync_that_needs_no_frames_takes_none() {
     });
 }
 
+/// Ranges that are idle are let go when their counts have ended, behind 20 ms.
+fn letting_go() -> Settings {
+    Settings {
+        kind: PolicyKind::Predict,
+        write_delay: Picos::from_micros(20_000),
+        write_back_delay: Picos::from_micros(10_000),
+        ..eager()
+    }
+}
+
+async fn idle(clock: &Clock) {
+    let later = port::Clock::now(clock) + Picos::from_micros(30_000);
+    port::Clock::sleep_until(clock, later).await;
+}
+
 /// Ranges that nobody has written for longer than counts last leave the window with the policy
 /// that looks ahead, whether flash has their pages already or not; a sync behind that is right, and
 /// so is what a power cut leaves.
 #[test]
 fn what_is_idle_leaves_and_is_on_flash() {
-    let settings = Settings {
-        kind: PolicyKind::Predict,
-        write_delay: Picos::from_micros(20_000),
-        write_back_delay: Picos::from_micros(10_000),
-        ..eager()
-    };
+    let settings = letting_go();
     for is_clean in [true, false] {
         let (ran, ()) = run(engine(OF, SMALL), async move |device, clock| {
             let fs = formatted(&device, &clock, with(Some(settings)), OF).await;
@@ -136,8 +146,7 @@ fn what_is_idle_leaves_and_is_on_flash() {
                 fs.sync().await.expect("a sync");
                 assert_eq!(report().frames.0, 4, "its counts are alive");
             }
-            let later = port::Clock::now(&clock) + Picos::from_micros(30_000);
-            port::Clock::sleep_until(&clock, later).await;
+            idle(&clock).await;
             put(&fs, new, 0, 9).await;
             // And the range that its stream would have come to next.
             assert_eq!(report().ranges.let_go, 2, "{:?}", report());
@@ -154,12 +163,7 @@ fn what_is_idle_leaves_and_is_on_flash() {
 /// A page of a range that leaves stays if programs have asked for it.
 #[test]
 fn what_is_asked_for_stays_when_its_range_leaves() {
-    let settings = Settings {
-        kind: PolicyKind::Predict,
-        write_delay: Picos::from_micros(20_000),
-        write_back_delay: Picos::from_micros(10_000),
-        ..eager()
-    };
+    let settings = letting_go();
     for is_clean in [true, false] {
         run(engine(OF, SMALL), async move |device, clock| {
             let fs = formatted(&device, &clock, with(Some(settings)), OF).await;
@@ -186,8 +190,7 @@ fn what_is_asked_for_stays_when_its_range_leaves() {
             if is_clean {
                 fs.sync().await.expect("a sync");
             }
-            let later = port::Clock::now(&clock) + Picos::from_micros(30_000);
-            port::Clock::sleep_until(&clock, later).await;
+            idle(&clock).await;
             put(&fs, new, 0, 9).await;
             assert_eq!(frames(), (1, 1), "clean: {is_clean}");
             fs.sync().await.expect("a sync");
